@@ -1,0 +1,257 @@
+"""Loads an experiment: finds the file, validates it, resolves inheritance, and applies retest items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from crossover.errors import InputError
+from crossover.experiment.model import Experiment, RetestItem, Variant, Workload
+from crossover.experiment.schemas import check, suggestion
+from crossover.experiment.yaml_files import read_yaml
+
+CONFIG_DIR = Path("config")
+DEFAULTS: Mapping[str, Any] = {
+    "models": {},
+    "metrics": {"percentiles": [50, 90]},
+    "diagnoses": [],
+    "warmup": {"shapes": [{"input_tokens": 64, "output_tokens": 8, "concurrency": 1}]},
+    "isolation": "disjoint",
+    "repeats": 1,
+    "seed": 0,
+    "api": "chat",
+    "sampling": {},
+}
+
+
+def find_experiment(name: str | Path, config_dir: Path = CONFIG_DIR) -> Path:
+    """Returns the file of an experiment given by path or by its name in config/experiments/."""
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml"):
+        return path
+    file = config_dir / "experiments" / f"{name}.yaml"
+    if not file.exists():
+        known = [other.stem for other in sorted(file.parent.glob("*.yaml"))]
+        raise InputError(f"no experiment `{name}`", file=file.parent, remedy=suggestion(str(name), known))
+    return file
+
+
+def load_experiment(name: str | Path, config_dir: Path = CONFIG_DIR) -> Experiment:
+    """Returns the experiment of a file path or a name in config/experiments/.
+
+    Raises:
+        InputError: the file is wrong; the one line names file, place, fault and remedy.
+    """
+    file = find_experiment(name, config_dir)
+    data = read_yaml(file)
+    check(data, "experiment", file)
+    settings = {**DEFAULTS, **{key: value for key, value in data.items() if key not in _OWN_FIELDS}}
+    settings["metrics"] = {**DEFAULTS["metrics"], **settings["metrics"]}
+    variants = resolve_variants(data["variants"], file, config_dir)
+    settings.setdefault(
+        "tokenizer", "words" if all(variant.simulated for variant in variants.values()) else "model"
+    )
+    check_models(variants, settings["models"], file)
+    retest = load_retest(settings["retest_plan"], file, config_dir) if "retest_plan" in settings else {}
+    workloads = tuple(parse_workloads(data["workloads"], variants, file, "workloads"))
+    return Experiment(file.stem, file, data["title"], variants, workloads, settings, retest)
+
+
+_OWN_FIELDS = ("title", "variants", "workloads")
+
+
+def load_retest(name: str, experiment_file: Path, config_dir: Path = CONFIG_DIR) -> dict[int, RetestItem]:
+    """Returns the items of a retest plan by their number."""
+    candidates = [
+        experiment_file.parent / f"{name}.yaml",
+        experiment_file.parent.parent / "retest" / f"{name}.yaml",
+        config_dir / "retest" / f"{name}.yaml",
+    ]
+    file = next((path for path in candidates if path.exists()), candidates[-1])
+    data = read_yaml(file)
+    check(data, "retest", file)
+    items: dict[int, RetestItem] = {}
+    for item in data["items"]:
+        if item["id"] in items:
+            raise InputError(
+                f"item {item['id']} stands twice", file=file, remedy="give each item its own number"
+            )
+        items[item["id"]] = RetestItem(**item)
+    return items
+
+
+def resolve_variants(
+    raw: Mapping[str, Mapping[str, Any]],
+    file: Path,
+    config_dir: Path,
+    known: Mapping[str, Variant] | None = None,
+    place: str = "variants",
+) -> dict[str, Variant]:
+    """Returns the variants with inheritance resolved.
+
+    Args:
+        raw: variants as written.
+        known: resolved variants that may be inherited from besides those in `raw` and in config/engines/.
+    """
+    resolved = {}
+    for name in raw:
+        fields = _resolve(name, raw, file, config_dir, known or {}, (), place)
+        for needed in ("engine", "launcher"):
+            if needed not in fields:
+                raise InputError(
+                    f"`{needed}` is missing",
+                    file=file,
+                    place=f"{place}.{name}",
+                    remedy="add it or inherit from a variant that has it",
+                )
+        if "kind" not in fields["launcher"]:
+            raise InputError(
+                "`kind` is missing",
+                file=file,
+                place=f"{place}.{name}.launcher",
+                remedy="name a launcher: process, simulated, external, docker, apptainer or gpustack",
+            )
+        resolved[name] = Variant(name, fields)
+    return resolved
+
+
+def _resolve(
+    name: str,
+    raw: Mapping[str, Mapping[str, Any]],
+    file: Path,
+    config_dir: Path,
+    known: Mapping[str, Variant],
+    seen: tuple[str, ...],
+    place: str,
+) -> dict[str, Any]:
+    if name in seen:
+        raise InputError(
+            f"inheritance goes in a circle: {' -> '.join([*seen, name])}",
+            file=file,
+            place=f"{place}.{seen[0]}.inherits",
+            remedy="let one of them stand alone",
+        )
+    own = dict(raw[name])
+    parent = own.pop("inherits", None)
+    if parent is None:
+        return _merge({}, own)
+    if parent in raw and (parent != name or parent not in known):
+        start = _resolve(parent, raw, file, config_dir, known, (*seen, name), place)
+    elif parent in known:
+        start = dict(known[parent].fields)
+    else:
+        start = _engine_file(parent, file, config_dir, list({*raw, *known}), (), f"{place}.{name}.inherits")
+    return _merge(start, own)
+
+
+def _engine_file(
+    name: str, file: Path, config_dir: Path, variants: list[str], seen: tuple[str, ...], place: str
+) -> dict[str, Any]:
+    folders = [file.parent, file.parent.parent / "engines", config_dir / "engines"]
+    path = next((folder / f"{name}.yaml" for folder in folders if (folder / f"{name}.yaml").exists()), None)
+    if path is None:
+        known = sorted({other.stem for folder in folders[1:] for other in folder.glob("*.yaml")} | {*variants})
+        raise InputError(
+            f"`{name}` is neither a variant nor a file in config/engines/",
+            file=file,
+            place=place,
+            remedy=suggestion(name, known),
+        )
+    if name in seen:
+        raise InputError(
+            f"inheritance goes in a circle: {' -> '.join([*seen, name])}",
+            file=path,
+            place="inherits",
+            remedy="let one of them stand alone",
+        )
+    data = read_yaml(path)
+    check(data, "variant", path)
+    parent = data.pop("inherits", None)
+    if parent is None:
+        return _merge({}, data)
+    return _merge(_engine_file(parent, path, config_dir, [], (*seen, name), "inherits"), data)
+
+
+def _merge(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """Merges mappings deeply; a null in `change` removes the field, anything else replaces it."""
+    merged = dict(base)
+    for key, value in change.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
+            merged[key] = _merge(merged[key], value)
+        elif isinstance(value, Mapping):
+            merged[key] = _merge({}, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def check_models(
+    variants: Mapping[str, Variant], models: Mapping[str, Any], file: Path, place: str = "variants"
+) -> None:
+    for variant in variants.values():
+        for role in ("model", "draft"):
+            wanted = variant.fields.get(role)
+            if wanted is not None and wanted not in models:
+                raise InputError(
+                    f"unknown model `{wanted}`",
+                    file=file,
+                    place=f"{place}.{variant.name}.{role}",
+                    remedy=suggestion(wanted, list(models)),
+                )
+
+
+def parse_workloads(
+    raw: Iterable[Mapping[str, Any]], variants: Mapping[str, Variant], file: Path, place: str
+) -> Iterable[Workload]:
+    """Yields the workloads with their lists multiplied out, in the order of the file."""
+    for number, entry in enumerate(raw):
+        where = f"{place}.{number}"
+        if ("concurrency" in entry) == ("rate_per_s" in entry):
+            raise InputError(
+                "a workload needs either `concurrency` or `rate_per_s`",
+                file=file,
+                place=where,
+                remedy="give one of the two",
+            )
+        if "rate_per_s" in entry and "requests" not in entry and "duration_s" not in entry:
+            raise InputError(
+                "an open loop has no end", file=file, place=where, remedy="add `requests` or `duration_s`"
+            )
+        for name in entry.get("variants", ()):
+            if name not in variants:
+                raise InputError(
+                    f"unknown variant `{name}`",
+                    file=file,
+                    place=f"{where}.variants",
+                    remedy=suggestion(name, list(variants)),
+                )
+        for input_tokens in _each(entry.get("input_tokens")):
+            for concurrency in _each(entry.get("concurrency")):
+                yield _workload(entry, input_tokens, concurrency)
+
+
+def _each(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _workload(entry: Mapping[str, Any], input_tokens: int | None, concurrency: int | None) -> Workload:
+    wanted = entry.get("variants")
+    requests = entry.get("requests")
+    return Workload(
+        dataset=entry["dataset"],
+        input_tokens=input_tokens,
+        output_tokens=entry.get("output_tokens"),
+        concurrency=concurrency,
+        rate_per_s=entry.get("rate_per_s"),
+        arrivals=entry.get("arrivals", "poisson"),
+        requests=max(requests, concurrency or 0) if requests else concurrency,
+        duration_s=entry.get("duration_s"),
+        request_timeout_s=entry.get("request_timeout_s"),
+        form=entry.get("form", "text"),
+        options=entry.get("options", {}),
+        goodput=entry.get("goodput"),
+        variants=tuple(wanted) if wanted else None,
+    )

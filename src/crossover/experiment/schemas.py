@@ -1,0 +1,130 @@
+"""Checks a configuration file against its JSON Schema and says in one line what is wrong."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError, best_match
+from referencing import Registry, Resource
+
+from crossover.errors import InputError
+
+SCHEMA_DIR = Path(__file__).resolve().parents[3] / "workflow" / "schemas"
+
+
+@cache
+def schema(name: str) -> Mapping[str, Any]:
+    """Returns the schema `workflow/schemas/NAME.schema.json`."""
+    loaded: dict[str, Any] = json.loads((SCHEMA_DIR / f"{name}.schema.json").read_text())
+    return loaded
+
+
+@cache
+def validator(name: str) -> Draft202012Validator:
+    """Returns a validator that knows the other schemas by their file names."""
+    resources = [
+        (f"{other}.schema.json", Resource.from_contents(schema(other)))
+        for other in ("variant", "experiment", "retest")
+    ]
+    return Draft202012Validator(schema(name), registry=Registry().with_resources(resources))
+
+
+def check(data: Any, name: str, file: Path) -> None:
+    """Raises InputError for the first and most telling fault of `data`, with its path and what would be right."""
+    error = best_match(validator(name).iter_errors(data))
+    if error is None:
+        return
+    while error.context:  # of a `oneOf`, the branch that came furthest tells most
+        deeper = best_match(error.context)
+        if deeper is None or deeper.validator == "type":
+            break
+        error = deeper
+    place = ".".join(str(part) for part in error.absolute_path) or "(top level)"
+    problem, remedy = _explain(error)
+    raise InputError(problem, file=file, place=place, remedy=remedy)
+
+
+def nearest(name: str, known: list[str]) -> str | None:
+    """Returns the known name that `name` was probably meant to be, if one is near."""
+    matches = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return matches[0] if matches else None
+
+
+def suggestion(name: str, known: list[str]) -> str:
+    """Returns `did you mean X?` where a known name is near, else the list of known names."""
+    near = nearest(name, known)
+    return f"did you mean `{near}`?" if near else f"known: {', '.join(sorted(known)) or 'none'}"
+
+
+def _explain(error: ValidationError) -> tuple[str, str | None]:
+    explain = _EXPLANATIONS.get(str(error.validator))
+    if explain:
+        return explain(error)
+    return error.message, _described(error)
+
+
+def _unknown_key(error: ValidationError) -> tuple[str, str]:
+    known = list(error.schema.get("properties", {}))
+    unknown = [key for key in error.instance if key not in known]
+    return f"unknown key `{unknown[0]}`", suggestion(str(unknown[0]), known)
+
+
+def _missing_key(error: ValidationError) -> tuple[str, str]:
+    missing = next(key for key in error.validator_value if key not in error.instance)
+    described = error.schema.get("properties", {}).get(missing, {}).get("description", "")
+    return f"`{missing}` is missing", f"add it: {described}" if described else "add it"
+
+
+def _wrong_type(error: ValidationError) -> tuple[str, str]:
+    wanted = error.validator_value
+    names = wanted if isinstance(wanted, str) else " or ".join(wanted)
+    return f"{error.instance!r} has the wrong type", f"it must be of type {names}"
+
+
+def _too_small(error: ValidationError) -> tuple[str, str]:
+    bound = "at least" if error.validator == "minimum" else "more than"
+    return f"{error.instance!r} is too small", f"it must be {bound} {error.validator_value}"
+
+
+def _not_listed(error: ValidationError) -> tuple[str, str]:
+    return f"{error.instance!r} is not known", suggestion(
+        str(error.instance), [str(value) for value in error.validator_value]
+    )
+
+
+def _empty(error: ValidationError) -> tuple[str, str]:
+    return "it is empty", "it needs at least one entry"
+
+
+def _bad_name(error: ValidationError) -> tuple[str, str]:
+    return f"{error.instance!r} is not a valid name", f"it must match {error.validator_value}"
+
+
+def _one_of(error: ValidationError) -> tuple[str, str | None]:
+    return f"{error.instance!r} does not fit", _described(error)
+
+
+def _described(error: ValidationError) -> str | None:
+    schema_part = error.schema if isinstance(error.schema, Mapping) else {}
+    described = schema_part.get("description")
+    return f"it is: {described}" if described else None
+
+
+_EXPLANATIONS = {
+    "additionalProperties": _unknown_key,
+    "required": _missing_key,
+    "type": _wrong_type,
+    "minimum": _too_small,
+    "exclusiveMinimum": _too_small,
+    "enum": _not_listed,
+    "minItems": _empty,
+    "minProperties": _empty,
+    "pattern": _bad_name,
+    "oneOf": _one_of,
+}

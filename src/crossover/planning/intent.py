@@ -1,0 +1,230 @@
+"""The recipes of the expensive steps: what determines weights, images, prompts and runs.
+
+Each function returns plain data for `crossover.recipes.key_of`. Nothing observed, no path, no host and no label
+may enter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from crossover.experiment.expand import Cell
+from crossover.experiment.model import Experiment, Variant
+from crossover.planning.locks import Locks
+from crossover.recipes import canonical_json, key_of
+from crossover.recipes.canonical import digest_of_file
+
+# Hand-kept: raised only when what the step measures or makes changes.
+RUN_VERSION = 1
+WEIGHTS_VERSION = 1
+IMAGE_VERSION = 1
+SMALL_FILE_BYTES = 16 << 20
+# Launcher options that change where or how long, but not what is measured.
+OPERATIONAL_OPTIONS = frozenset(
+    {"url", "api_key_env", "server", "token_env", "host", "startup_timeout_s", "stop_grace_s", "mounts"}
+)
+
+
+def weights_recipe(model: Mapping[str, Any], experiment_file: Path, locks: Locks) -> dict[str, Any] | None:
+    """Returns the recipe of a model's weights, or None where the server brings them itself."""
+    hub = model["hub"]
+    if hub == "none":
+        return None
+    recipe: dict[str, Any] = {"step": "weights", "version": WEIGHTS_VERSION, "hub": hub}
+    if hub == "generated":
+        return recipe | {"generator": dict(model.get("generator", {}))}
+    if hub == "local":
+        return recipe | {"fingerprint": folder_fingerprint(local_folder(model, experiment_file))}
+    return recipe | {"repo": model.get("repo"), "commit": locks.commit(model)}
+
+
+def local_folder(model: Mapping[str, Any], experiment_file: Path) -> Path:
+    """Returns the folder of a local model, relative paths being relative to the experiment file."""
+    return (experiment_file.parent / str(model.get("path", "."))).resolve()
+
+
+def folder_fingerprint(folder: Path) -> str:
+    """Returns a digest over names and sizes of all files and the bytes of those up to 16 MiB.
+
+    Hashing 600 GB while planning is out of the question; the weights entry holds the digest of every file.
+    """
+    total = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
+            size = path.stat().st_size
+            content = digest_of_file(path) if size <= SMALL_FILE_BYTES else ""
+            total.update(f"{path.relative_to(folder).as_posix()}\0{size}\0{content}\0".encode())
+    return total.hexdigest()
+
+
+def image_recipe(variant: Variant, locks: Locks) -> dict[str, Any]:
+    """Returns the recipe of what a variant's server is started from: image, environment or simulator."""
+    kind = variant.launcher["kind"]
+    recipe = {"step": "image", "version": IMAGE_VERSION, "engine": variant.engine, "launcher": kind}
+    recipe |= {"engine_version": variant.fields["version"]} if "version" in variant.fields else {}
+    return recipe | _IMAGE_IDENTITIES[kind](variant, locks)
+
+
+def _simulator(variant: Variant, locks: Locks) -> dict[str, Any]:
+    from crossover.simulator import SIMULATOR_VERSION
+
+    return {"simulator": SIMULATOR_VERSION}
+
+
+def _environment(variant: Variant, locks: Locks) -> dict[str, Any]:
+    from crossover.environments import definition_digest
+
+    if "environment" in variant.launcher:
+        return {"environment": definition_digest(str(variant.launcher["environment"]))}
+    return {"command": list(variant.launcher.get("command", []))}
+
+
+def _container(variant: Variant, locks: Locks) -> dict[str, Any]:
+    return {"image": locks.image(variant)}
+
+
+def _declared(variant: Variant, locks: Locks) -> dict[str, Any]:
+    return {"image": variant.fields.get("image")}
+
+
+_IMAGE_IDENTITIES = {
+    "simulated": _simulator,
+    "process": _environment,
+    "docker": _container,
+    "apptainer": _container,
+    "gpustack": _container,
+    "external": _declared,
+}
+
+
+def prompts_spec(cell: Cell, experiment: Experiment) -> dict[str, Any]:
+    """Returns the specification that `crossover.workloads` builds a cell's prompts from, without its tokenizer.
+
+    The seed is derived from the point of load and the repeat, not from the variant: variants get the same prompts,
+    and no two cells of one server share any.
+    """
+    workload = cell.workload
+    point = [
+        experiment.settings["seed"], workload.dataset, workload.input_tokens, workload.concurrency,
+        workload.rate_per_s, workload.requests, workload.options, cell.repeat,
+    ]  # fmt: skip
+    return {
+        "dataset": workload.dataset,
+        "input_tokens": workload.input_tokens,
+        "output_tokens": workload.output_tokens,
+        "requests": workload.requests,
+        "seed": _seed(point),
+        "form": workload.form,
+        "options": dict(workload.options),
+        "purpose": "measure",
+    }
+
+
+def warmup_specs(cell: Cell, experiment: Experiment) -> list[dict[str, Any]]:
+    """Returns one prompts specification for each warm-up shape of a cell's variant."""
+    shapes = warmup(cell.variant, experiment)["shapes"]
+    return [
+        {
+            "dataset": "random",
+            "input_tokens": shape["input_tokens"],
+            "output_tokens": shape["output_tokens"],
+            "requests": shape.get("concurrency", 1),
+            "seed": _seed([experiment.settings["seed"], "warmup", number, shape]),
+            "form": "text",
+            "options": {},
+            "purpose": "warmup",
+        }
+        for number, shape in enumerate(shapes)
+    ]
+
+
+def warmup(variant: Variant, experiment: Experiment) -> Mapping[str, Any]:
+    """Returns the warm-up of a variant: its own, else the experiment's."""
+    chosen: Mapping[str, Any] = {"shapes": [], **variant.fields.get("warmup", experiment.settings["warmup"])}
+    return chosen
+
+
+def _seed(parts: list[Any]) -> int:
+    return int.from_bytes(hashlib.sha256(canonical_json(parts).encode()).digest()[:6])
+
+
+def prompts_recipe(
+    spec: Mapping[str, Any], tokenizer: Mapping[str, Any], experiment_file: Path
+) -> dict[str, Any]:
+    """Returns the recipe of a prompts entry: the specification with files replaced by their digests.
+
+    Args:
+        spec: what `prompts_spec` or `warmup_specs` gives.
+        tokenizer: `{"kind": "words"}`, or `{"kind": "weights", "key": KEY}` for the tokenizer among a model's files.
+    """
+    from crossover import workloads
+
+    recipe = workloads.recipe({**spec, "tokenizer": {"kind": "words"}}, experiment_file.parent)
+    return {"step": "prompts", **recipe, "tokenizer": dict(tokenizer)}
+
+
+def server_recipe(
+    variant: Variant,
+    experiment: Experiment,
+    image: Mapping[str, Any],
+    model_key: str | None,
+    draft_key: str | None,
+) -> dict[str, Any]:
+    """Returns the recipe of a running server, warm-up included: cells that share it share a deployment."""
+    launcher = {
+        name: value for name, value in variant.launcher.items() if name not in OPERATIONAL_OPTIONS
+    }
+    hardware = experiment.hardware
+    recipe = {
+        "engine": variant.engine,
+        "image": key_of(image),
+        "launcher": launcher,
+        "model": model_key,
+        "draft": draft_key,
+        "served_model_name": served_model_name(variant, experiment),
+        "arguments": dict(variant.arguments),
+        "environment": dict(variant.environment),
+        "warmup": dict(warmup(variant, experiment)),
+        "hardware": {name: hardware.get(name) for name in ("gpu", "gpus", "visible_memory_gib_per_gpu")},
+    }
+    if experiment.settings["isolation"] == "restart":
+        recipe["isolation"] = "restart"
+    return recipe
+
+
+def served_model_name(variant: Variant, experiment: Experiment) -> str:
+    """Returns the name by which requests ask for the model."""
+    model = variant.fields.get("model")
+    declared = experiment.models.get(model, {}) if model else {}
+    return str(variant.fields.get("served_model_name") or declared.get("repo") or model or variant.engine)
+
+
+def run_recipe(
+    cell: Cell, experiment: Experiment, server: Mapping[str, Any], prompts_key: str
+) -> dict[str, Any]:
+    """Returns the recipe of a run entry: one cell on one server."""
+    workload = cell.workload
+    return {
+        "step": "run",
+        "version": RUN_VERSION,
+        "server": dict(server),
+        "prompts": prompts_key,
+        "workload": {
+            "dataset": workload.dataset,
+            "input_tokens": workload.input_tokens,
+            "output_tokens": workload.output_tokens,
+            "concurrency": workload.concurrency,
+            "rate_per_s": workload.rate_per_s,
+            "arrivals": workload.arrivals if workload.rate_per_s is not None else None,
+            "requests": workload.requests,
+            "duration_s": workload.duration_s,
+            "request_timeout_s": workload.request_timeout_s,
+        },
+        "api": experiment.settings["api"],
+        "sampling": dict(experiment.settings["sampling"]),
+        "isolation": experiment.settings["isolation"],
+        "repeat": cell.repeat,
+    }

@@ -1,0 +1,275 @@
+"""The plan: which entries an experiment wants, which the store lacks, and the jobs that make them.
+
+A job's identity is the set of entries that it makes. Its receipt is what Snakemake sees; the entries are in the
+store, which Snakemake does not own. A receipt counts only while all its entries are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from crossover.experiment.expand import Cell, Expansion
+from crossover.experiment.model import Experiment, Variant
+from crossover.planning import intent
+from crossover.planning.locks import Locks, read_locks
+from crossover.recipes import EntryState, Store, canonical_json, key_of, source_digest
+from crossover.recipes.canonical import digest_of_file
+
+PARSE_SOURCE = ("crossover.logs",)
+METRICS_SOURCE = ("crossover.metrics", "crossover.audits", "crossover.client.interpret")
+REPORT_SOURCE = (
+    "crossover.report", "crossover.attribution", "crossover.statistics", "crossover.confounds"
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Step:
+    """One entry that needs no GPU: weights, image or prompts.
+
+    Attributes:
+        detail: what the step needs besides its recipe and may differ between machines (paths).
+        needs: entries that must be there first, as (kind, key).
+    """
+
+    kind: str
+    key: str
+    recipe: Mapping[str, Any]
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    needs: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """A cell with the recipe of its run entry and the keys of what is made from it."""
+
+    cell: Cell
+    recipe: Mapping[str, Any]
+    run_key: str
+    report_recipe: Mapping[str, Any]
+    metrics_recipe: Mapping[str, Any]
+
+    @cached_property
+    def engine_report_key(self) -> str:
+        return key_of(self.report_recipe)
+
+    @cached_property
+    def metrics_key(self) -> str:
+        return key_of(self.metrics_recipe)
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """All cells that want the same server, brought up once.
+
+    Attributes:
+        server_key: digest of `server`, which is part of each cell's run recipe.
+        variants: the names under which the server is known; the first gives the launch details.
+        warmup: keys of the warm-up prompts, in order.
+    """
+
+    server_key: str
+    server: Mapping[str, Any]
+    variants: tuple[Variant, ...]
+    cells: tuple[PlannedCell, ...]
+    needs: tuple[tuple[str, str], ...]
+    warmup: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        return "+".join(variant.name for variant in self.variants)
+
+    @cached_property
+    def key(self) -> str:
+        """Digest over the server and the cells wanted of it: another set of cells is another job."""
+        return key_of({"server": self.server_key, "cells": sorted(cell.run_key for cell in self.cells)})
+
+    @cached_property
+    def parse_key(self) -> str:
+        return key_of({"job": "parse", "entries": sorted(cell.engine_report_key for cell in self.cells)})
+
+    @cached_property
+    def metrics_key(self) -> str:
+        return key_of({"job": "metrics", "entries": sorted(cell.metrics_key for cell in self.cells)})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything wanted, and how it stands in one store."""
+
+    experiment: Experiment
+    expansion: Expansion
+    steps: Mapping[tuple[str, str], Step]
+    deployments: tuple[Deployment, ...]
+    locks: Locks
+    store: Store
+
+    @cached_property
+    def _states(self) -> dict[tuple[str, str], EntryState]:
+        return {}
+
+    def state(self, kind: str, key: str) -> EntryState:
+        """Returns the state of an entry, looked at once a plan."""
+        if (kind, key) not in self._states:
+            self._states[kind, key] = self.store.state(kind, key)
+        return self._states[kind, key]
+
+    def has(self, kind: str, key: str) -> bool:
+        return self.state(kind, key) is EntryState.PRESENT
+
+    def missing(self, deployment: Deployment) -> tuple[PlannedCell, ...]:
+        """Returns the cells of a deployment that the store lacks."""
+        return tuple(cell for cell in deployment.cells if not self.has("run", cell.run_key))
+
+    @cached_property
+    def wanted_steps(self) -> frozenset[tuple[str, str]]:
+        """The steps that a deployment with missing cells needs, directly or not."""
+        wanted: set[tuple[str, str]] = set()
+        pending = [need for d in self.deployments if self.missing(d) for need in d.needs]
+        while pending:
+            need = pending.pop()
+            if need not in wanted:
+                wanted.add(need)
+                pending += self.steps[need].needs
+        return frozenset(wanted)
+
+    @cached_property
+    def report_key(self) -> str:
+        """Digest of all that the report shows, labels left out: renaming a variant reruns nothing."""
+        published = self.published_file
+        return key_of(
+            {
+                "step": "report",
+                "source": source_digest(*REPORT_SOURCE),
+                "cells": [
+                    [cell.metrics_key, list(cell.cell.items)]
+                    for deployment in sorted(self.deployments, key=lambda one: one.server_key)
+                    for cell in sorted(deployment.cells, key=lambda one: one.run_key)
+                ],
+                "published": digest_of_file(published) if published else None,
+                "items": [[item.id, item.hypothesis, dict(item.decision)] for item in self.expansion.items],
+                "diagnoses": list(self.expansion.diagnoses),
+            }
+        )
+
+    @property
+    def published_file(self) -> Path | None:
+        name = self.experiment.settings.get("published")
+        return (self.experiment.file.parent / name).resolve() if name else None
+
+
+def build_plan(experiment: Experiment, expansion: Expansion, store: Store) -> Plan:
+    """Returns the plan of an expanded experiment against a store.
+
+    Raises:
+        InputError: a workload that its dataset refuses, or weights that are not where the experiment says.
+    """
+    locks = read_locks(experiment)
+    builder = _Builder(experiment, expansion, locks)
+    deployments = builder.deployments()
+    return Plan(experiment, expansion, builder.steps, deployments, locks, store)
+
+
+class _Builder:
+    """Collects steps while cells are turned into deployments; each recipe is worked out once."""
+
+    def __init__(self, experiment: Experiment, expansion: Expansion, locks: Locks) -> None:
+        self.experiment, self.expansion, self.locks = experiment, expansion, locks
+        self.steps: dict[tuple[str, str], Step] = {}
+        self._prompts: dict[Any, str] = {}
+        self._models: dict[str, str | None] = {}
+
+    def deployments(self) -> tuple[Deployment, ...]:
+        by_server: dict[str, list[tuple[Cell, Mapping[str, Any], tuple[tuple[str, str], ...]]]] = {}
+        servers: dict[str, tuple[str, Mapping[str, Any], tuple[tuple[str, str], ...]]] = {}
+        for cell in self.expansion.cells:
+            if cell.variant.name not in servers:
+                servers[cell.variant.name] = self._server(cell.variant)
+            key, recipe, needs = servers[cell.variant.name]
+            by_server.setdefault(key, []).append((cell, recipe, needs))
+        return tuple(self._deployment(key, group) for key, group in by_server.items())
+
+    def _deployment(
+        self, server_key: str, group: list[tuple[Cell, Mapping[str, Any], tuple[tuple[str, str], ...]]]
+    ) -> Deployment:
+        first, server, needs = group[0]
+        cells = {planned.run_key: planned for planned in (self._cell(cell, server) for cell, _, _ in group)}
+        prompts = {("prompts", str(cell.recipe["prompts"])) for cell in cells.values()}
+        warmup = tuple(
+            self._prompt_key(spec, first) for spec in intent.warmup_specs(first, self.experiment)
+        )
+        variants = {cell.variant.name: cell.variant for cell, _, _ in group}
+        return Deployment(
+            server_key,
+            server,
+            tuple(variants.values()),
+            tuple(cells.values()),
+            tuple(dict.fromkeys([*needs, *sorted(prompts), *(("prompts", key) for key in warmup)])),
+            warmup,
+        )
+
+    def _server(self, variant: Variant) -> tuple[str, Mapping[str, Any], tuple[tuple[str, str], ...]]:
+        image = intent.image_recipe(variant, self.locks)
+        needs = [self._add("image", image, {"variant": dict(variant.fields)})]
+        keys = {}
+        for role in ("model", "draft"):
+            keys[role] = self._model(variant.fields.get(role))
+            if keys[role]:
+                needs.append(("weights", str(keys[role])))
+        recipe = intent.server_recipe(variant, self.experiment, image, keys["model"], keys["draft"])
+        return key_of(recipe), recipe, tuple(needs)
+
+    def _model(self, name: str | None) -> str | None:
+        if name is None:
+            return None
+        if name not in self._models:
+            model = self.experiment.models[name]
+            recipe = intent.weights_recipe(model, self.experiment.file, self.locks)
+            detail = dict(model)
+            if model["hub"] == "local":
+                detail["path"] = str(intent.local_folder(model, self.experiment.file))
+            self._models[name] = self._add("weights", recipe, detail)[1] if recipe else None
+        return self._models[name]
+
+    def _cell(self, cell: Cell, server: Mapping[str, Any]) -> PlannedCell:
+        prompts_key = self._prompt_key(intent.prompts_spec(cell, self.experiment), cell)
+        recipe = intent.run_recipe(cell, self.experiment, server, prompts_key)
+        run_key = key_of(recipe)
+        report = {"step": "parse", "source": source_digest(*PARSE_SOURCE), "run": run_key}
+        goodput = cell.workload.goodput
+        metrics = {
+            "step": "metrics",
+            "source": source_digest(*METRICS_SOURCE),
+            "run": run_key,
+            "engine_report": key_of(report),
+            "metrics": dict(self.expansion.metrics),
+            "goodput": dict(goodput) if goodput else None,
+        }
+        return PlannedCell(cell, recipe, run_key, report, metrics)
+
+    def _prompt_key(self, spec: Mapping[str, Any], cell: Cell) -> str:
+        model_key = self._model(cell.variant.fields.get("model"))
+        words = self.experiment.settings["tokenizer"] == "words" or model_key is None
+        identity = (canonical_json(spec), words or model_key)
+        if identity not in self._prompts:
+            tokenizer = {"kind": "words"} if words else {"kind": "weights", "key": model_key}
+            recipe = intent.prompts_recipe(spec, tokenizer, self.experiment.file)
+            needs = () if words else (("weights", str(model_key)),)
+            base_dir = str(self.experiment.file.parent.resolve())
+            detail = {"spec": dict(spec), "base_dir": base_dir}
+            self._prompts[identity] = self._add("prompts", recipe, detail, needs)[1]
+        return self._prompts[identity]
+
+    def _add(
+        self,
+        kind: str,
+        recipe: Mapping[str, Any],
+        detail: Mapping[str, Any],
+        needs: Iterable[tuple[str, str]] = (),
+    ) -> tuple[str, str]:
+        key = key_of(recipe)
+        self.steps.setdefault((kind, key), Step(kind, key, recipe, detail, tuple(needs)))
+        return kind, key

@@ -1,0 +1,94 @@
+"""Why a cell would run again: the recipe fields that differ from the nearest entry in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from crossover.errors import InputError
+from crossover.experiment.schemas import suggestion
+from crossover.planning.jobs import Deployment, Plan, PlannedCell
+from crossover.recipes import Entry, Store
+
+UNSET = "(absent)"
+
+
+def find_cell(plan: Plan, name: str) -> tuple[Deployment, PlannedCell]:
+    """Returns the cell of that id, run key, or unambiguous start of a run key.
+
+    Raises:
+        InputError: no such cell, or several.
+    """
+    cells = [(deployment, cell) for deployment in plan.deployments for cell in deployment.cells]
+    exact = [pair for pair in cells if name in (pair[1].cell.id, pair[1].run_key)]
+    found = exact or [pair for pair in cells if len(name) >= 4 and pair[1].run_key.startswith(name)]
+    if len(found) != 1:
+        problem = f"no cell `{name}`" if not found else f"`{name}` is the start of several keys"
+        raise InputError(
+            problem, file=plan.experiment.file, remedy=suggestion(name, [pair[1].cell.id for pair in cells])
+        )
+    return found[0]
+
+
+def explain(plan: Plan, name: str) -> dict[str, Any]:
+    """Returns for a cell what would run and which fields made it so, up the chain.
+
+    Returns:
+        `{"cell", "key", "state", "steps": [{"kind", "key", "state", "nearest", "changes": [{"field", "old", "new"}]}]}`;
+        `steps` goes from the prompts and weights to the metrics, and holds changes only where the entry is missing.
+    """
+    deployment, cell = find_cell(plan, name)
+    chain: list[tuple[str, str, Mapping[str, Any]]] = [
+        (kind, key, plan.steps[kind, key].recipe)
+        for kind, key in deployment.needs
+        if kind != "prompts" or key == cell.recipe["prompts"]
+    ]
+    chain += [
+        ("run", cell.run_key, cell.recipe),
+        ("engine_report", cell.engine_report_key, cell.report_recipe),
+        ("metrics", cell.metrics_key, cell.metrics_recipe),
+    ]
+    steps = [_step(plan, kind, key, recipe) for kind, key, recipe in chain]
+    return {
+        "cell": cell.cell.id,
+        "key": cell.run_key,
+        "state": plan.state("run", cell.run_key).value,
+        "steps": steps,
+    }
+
+
+def _step(plan: Plan, kind: str, key: str, recipe: Mapping[str, Any]) -> dict[str, Any]:
+    state = plan.state(kind, key)
+    step: dict[str, Any] = {"kind": kind, "key": key, "state": state.value, "nearest": None, "changes": []}
+    if state.value == "present":
+        return step
+    near = nearest(plan.store, kind, recipe)
+    if near is not None and near.key != key:
+        step["nearest"] = near.key
+        step["changes"] = list(differences(near.recipe, recipe))
+    return step
+
+
+def nearest(store: Store, kind: str, recipe: Mapping[str, Any]) -> Entry | None:
+    """Returns the entry of a kind whose recipe differs in the fewest fields."""
+    ranked = [
+        (len(list(differences(entry.recipe, recipe))), entry.created, entry) for entry in store.entries(kind)
+    ]
+    if not ranked:
+        return None
+    fewest = min(count for count, _, _ in ranked)
+    return max((entry for count, _, entry in ranked if count == fewest), key=lambda entry: entry.created)
+
+
+def differences(old: Any, new: Any, place: str = "") -> Iterator[dict[str, Any]]:
+    """Yields `{"field", "old", "new"}` for each leaf that differs between two recipes."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for name in sorted({*old, *new}):
+            yield from differences(
+                old.get(name, UNSET), new.get(name, UNSET), f"{place}.{name}" if place else name
+            )
+    elif isinstance(old, (list, tuple)) and isinstance(new, (list, tuple)) and len(old) == len(new):
+        for number, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from differences(one, other, f"{place}.{number}")
+    elif old != new:
+        yield {"field": place, "old": old, "new": new}

@@ -1,0 +1,82 @@
+"""Canonical JSON and digests: the same intent has the same key on every machine."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+KEY_DIGITS = 24
+
+
+def normalise(value: Any) -> Any:
+    """Returns `value` with tuples as lists and integral floats as integers, so that 8 and 8.0 are one recipe.
+
+    Raises:
+        TypeError: for anything that JSON does not have.
+    """
+    if isinstance(value, Mapping):
+        return {str(name): normalise(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [normalise(item) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    raise TypeError(f"{type(value).__name__} cannot stand in a recipe")
+
+
+def canonical_json(value: Any) -> str:
+    """Returns the one text of a recipe: sorted names, no spaces, no NaN."""
+    return json.dumps(
+        normalise(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+
+
+def key_of(recipe: Mapping[str, Any]) -> str:
+    """Returns the first 24 hexadecimal digits of the SHA-256 of the canonical recipe."""
+    return hashlib.sha256(canonical_json(recipe).encode()).hexdigest()[:KEY_DIGITS]
+
+
+def digest_of_file(path: Path) -> str:
+    """Returns the SHA-256 of a file as hexadecimal digits."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def digest_of_files(paths: Iterable[Path], base: Path) -> str:
+    """Returns one SHA-256 over the names relative to `base` and the bytes of the files, in sorted order."""
+    total = hashlib.sha256()
+    for path in sorted(paths):
+        total.update(f"{path.relative_to(base).as_posix()}\0{digest_of_file(path)}\0".encode())
+    return total.hexdigest()
+
+
+@cache
+def source_digest(*packages: str) -> str:
+    """Returns the digest of the source and data files of packages or modules such as `crossover.metrics`.
+
+    Cheap steps carry it in their recipe, so that an edit of their code reruns them and only them.
+    """
+    total = hashlib.sha256()
+    for package in packages:
+        spec = importlib.util.find_spec(package)
+        if spec is None or spec.origin is None:
+            raise ModuleNotFoundError(package)
+        origin = Path(spec.origin)
+        is_package = spec.submodule_search_locations is not None
+        files = _package_files(origin.parent) if is_package else [origin]
+        total.update(f"{package}\0{digest_of_files(files, origin.parent)}\0".encode())
+    return total.hexdigest()[:KEY_DIGITS]
+
+
+def _package_files(folder: Path) -> list[Path]:
+    return [
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and not path.name.startswith(".")
+    ]
