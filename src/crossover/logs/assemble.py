@@ -1,0 +1,77 @@
+"""Makes the report from what was gathered: by the engine that spoke the most, and by what all engines share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from crossover.logs.builder import Builder
+from crossover.logs.model import EngineReport, Incident, Startup
+
+if TYPE_CHECKING:
+    from crossover.logs.reader import LogReader
+
+_LONGEST = (
+    "weights_load_s", "model_load_s", "model_load_gib", "compile_s", "kernel_warmup_s", "graph_capture_s",
+    "graph_capture_gib", "engine_init_s",
+)  # fmt: skip
+_BINDING = ("kv_cache_gib", "kv_cache_tokens", "max_concurrency", "max_running_requests")
+_SINGLE = (
+    "container_created", "ready", "graph_sizes", "graph_count", "kv_cache_tokens_total", "dp_size",
+    "max_concurrency_at_tokens", "context_length", "chunked_prefill_tokens",
+)  # fmt: skip
+
+
+def assemble(reader: LogReader) -> EngineReport:
+    """Returns the report of all that `reader` has read so far."""
+    from crossover.logs.reader import tables
+
+    shared = next(builder for builder in reader.builders if builder.engine is None)
+    engines = [builder for builder in reader.builders if builder.engine is not None]
+    if reader.engine == "auto":
+        chosen = max(engines, key=lambda builder: builder.votes)
+        chosen = chosen if chosen.votes else Builder(None)
+    else:
+        chosen = next(builder for builder in engines if builder.engine == reader.engine)
+    table = next((table for table in tables() if table.engine == chosen.engine), None)
+    if table is not None and chosen.engine is not None:
+        table.finish(chosen)
+    incidents = _incidents(chosen, shared)
+    config: dict[str, Any] = dict(chosen.config)
+    config["raw"] = dict(chosen.raw)
+    return EngineReport(
+        engine=chosen.engine,  # type: ignore[arg-type]
+        version=chosen.version or shared.version,
+        clock="outer" if shared.clock_outer + chosen.clock_outer and not chosen.clock_engine else "engine",
+        startup=startup_of(chosen, shared),
+        pools=[next(iter(ranks.values())) for ranks in chosen.pools.values()],
+        memory=list(chosen.memory.values()),
+        intervals=chosen.intervals,
+        prefill_batches=chosen.prefill_batches,
+        decode_batches=chosen.decode_batches,
+        speculation=chosen.speculation,
+        incidents=incidents,
+        effective_config=config,
+        lines=reader.lines,
+        unparsed=reader.unparsed,
+        unparsed_examples=tuple(reader.unparsed_examples),
+    )
+
+
+def startup_of(chosen: Builder, shared: Builder) -> Startup:
+    """Puts the start-up facts of all ranks together."""
+    facts: dict[str, Any] = {name: chosen.longest(name) for name in _LONGEST}
+    facts |= {name: chosen.smallest(name) for name in _BINDING}
+    for name in _SINGLE:
+        facts[name] = chosen.single.get(name, shared.single.get(name))
+    for name in ("kv_cache_tokens", "max_running_requests"):
+        facts[name] = int(facts[name]) if facts[name] is not None else None
+    facts["ready_seen"] = chosen.ready_seen or shared.ready_seen
+    if facts["graph_sizes"] is not None:
+        facts["graph_sizes"] = tuple(facts["graph_sizes"])
+        facts["graph_count"] = len(facts["graph_sizes"])
+    return Startup(**facts)
+
+
+def _incidents(chosen: Builder, shared: Builder) -> list[Incident]:
+    found = chosen.incidents.report() + shared.incidents.report()
+    return [incident for _, incident in sorted(found, key=lambda item: item[0])]

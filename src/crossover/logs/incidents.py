@@ -1,0 +1,234 @@
+"""Incidents: what went wrong or was done otherwise than asked, as an enum with severity and advice.
+
+Events of one kind within a minute are one incident with a count, so that a burst of 32 is one entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from crossover.logs.lines import Line
+from crossover.logs.model import Incident
+
+
+class Severity(StrEnum):
+    """error: the run is invalid or did not start. warning: the figures are affected. note: worth knowing."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Kind(StrEnum):
+    """Every incident kind. The text after each in `CATALOGUE` is its advice."""
+
+    OOM_RETRY = "oom_retry"
+    OUT_OF_MEMORY = "out_of_memory"
+    PREEMPTION = "preemption"
+    RETRACTION = "retraction"
+    JIT_COMPILE = "jit_compile"
+    AUTOTUNE_DISABLED = "autotune_disabled"
+    SLOW_TOKENIZER = "slow_tokenizer"
+    FP8_KV_SCALE_DEFAULT = "fp8_kv_scale_default"
+    FP8_Q_SCALE_DEFAULT = "fp8_q_scale_default"
+    FP8_KV_ACCURACY = "fp8_kv_accuracy"
+    KV_OVERCOMMIT = "kv_overcommit"
+    KV_SUGGESTION_WRONG = "kv_suggestion_wrong"
+    KV_TOO_SMALL = "kv_too_small"
+    MAMBA_BLOCKS_TOO_FEW = "mamba_blocks_too_few"
+    CONTEXT_EXCEEDS_POOL = "context_exceeds_pool"
+    REQUEST_TOO_LONG = "request_too_long"
+    CONCURRENCY_CAPPED = "concurrency_capped"
+    GRAPH_SIZES_CAPPED = "graph_sizes_capped"
+    GRAPH_MODE_CHANGED = "graph_mode_changed"
+    KV_PADDING = "kv_padding"
+    WARMUP_FAILED = "warmup_failed"
+    NCCL_TIMEOUT = "nccl_timeout"
+    NCCL_ERROR = "nccl_error"
+    PORT_IN_USE = "port_in_use"
+    SHM_TOO_SMALL = "shm_too_small"
+    ENGINE_DIED = "engine_died"
+    KILLED = "killed"
+    HEALTH_CHECK_FAILED = "health_check_failed"
+    CUDA_ERROR = "cuda_error"
+    START_TIMEOUT = "start_timeout"
+    FALLBACK_KERNEL = "fallback_kernel"
+    ALLREDUCE_FALLBACK = "allreduce_fallback"
+    FUSION_WITHOUT_COMPILATION = "fusion_without_compilation"
+    DEVICE_NAME_MISMATCH = "device_name_mismatch"
+    QUANTIZATION_MISMATCH = "quantization_mismatch"
+    DRAFT_WINDOW_SHORT = "draft_window_short"
+    CONFIG_CONFLICT = "config_conflict"
+    CONFIG_ADJUSTED = "config_adjusted"
+    MODEL_UNSUPPORTED = "model_unsupported"
+    MODEL_NOT_FOUND = "model_not_found"
+    DOWNLOAD_CORRUPT = "download_corrupt"
+    WEIGHTS_TRUNCATED = "weights_truncated"
+    STALLED = "stalled"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What goes with a kind: how bad it is, and what to do."""
+
+    severity: Severity
+    advice: str
+
+
+_E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
+CATALOGUE: Mapping[Kind, Entry] = {
+    Kind.OOM_RETRY: Entry(
+        _W, "lower the memory fraction or pin the KV bytes; exclude the requests that overlap"
+    ),
+    Kind.OUT_OF_MEMORY: Entry(
+        _E, "lower the memory fraction, the token budget, the concurrency or the length"
+    ),
+    Kind.PREEMPTION: Entry(
+        _W, "the KV pool is too small for this concurrency: latencies include recomputation"
+    ),
+    Kind.RETRACTION: Entry(
+        _W, "the KV pool is too small for this concurrency: retracted requests start again"
+    ),
+    Kind.JIT_COMPILE: Entry(_W, "let the warm-up cover these shapes; exclude the requests that overlap"),
+    Kind.AUTOTUNE_DISABLED: Entry(
+        _W, "kernels use heuristic tactics: enable autotuning, or compare like with like"
+    ),
+    Kind.SLOW_TOKENIZER: Entry(
+        _W, "tokenisation enters TTFT at long inputs: use a fast tokenizer or send token ids"
+    ),
+    Kind.FP8_KV_SCALE_DEFAULT: Entry(
+        _W, "the engine ran with KV scale 1.0: check quality, or calibrate the scales"
+    ),
+    Kind.FP8_Q_SCALE_DEFAULT: Entry(
+        _N, "the query scale was set to the key's; it matters to some backends only"
+    ),
+    Kind.FP8_KV_ACCURACY: Entry(_N, "FP8 KV cache: compare quality with a 16-bit cache"),
+    Kind.KV_OVERCOMMIT: Entry(_W, "the KV cache took more than the log allows: lower gpu-memory-utilization"),
+    Kind.KV_SUGGESTION_WRONG: Entry(_W, "do not follow the engine's suggestion: it cannot be right"),
+    Kind.KV_TOO_SMALL: Entry(_E, "lower max-model-len, or give the KV cache more memory"),
+    Kind.MAMBA_BLOCKS_TOO_FEW: Entry(_E, "lower max-num-seqs to the number of Mamba cache blocks"),
+    Kind.CONTEXT_EXCEEDS_POOL: Entry(_W, "input + output must fit the token pool, not the context length"),
+    Kind.REQUEST_TOO_LONG: Entry(
+        _W, "the request did not fit: the run plan and the server's limits disagree"
+    ),
+    Kind.CONCURRENCY_CAPPED: Entry(
+        _W, "fewer requests run at once than asked for: raise the pool that binds"
+    ),
+    Kind.GRAPH_SIZES_CAPPED: Entry(_W, "batches above the largest captured size run without a graph"),
+    Kind.GRAPH_MODE_CHANGED: Entry(_N, "another graph mode than asked for: name it in the comparison"),
+    Kind.KV_PADDING: Entry(_N, "part of the KV memory is padding"),
+    Kind.WARMUP_FAILED: Entry(
+        _E, "the engine's own warm-up request failed: check proxies (no_proxy) and the log above"
+    ),
+    Kind.NCCL_TIMEOUT: Entry(_E, "a rank hung or died: look for the first error of any rank above"),
+    Kind.NCCL_ERROR: Entry(_E, "collective communication failed: look for the first error of any rank above"),
+    Kind.PORT_IN_USE: Entry(_E, "another process holds the port: stop it, or choose another port"),
+    Kind.SHM_TOO_SMALL: Entry(_E, "give the container more shared memory (--shm-size or --ipc=host)"),
+    Kind.ENGINE_DIED: Entry(_E, "look at the root cause above this line"),
+    Kind.KILLED: Entry(
+        _E, "killed from outside: check the exit code (137 = out of host memory) and the kernel log"
+    ),
+    Kind.HEALTH_CHECK_FAILED: Entry(_E, "the server stopped answering: look at what runs at that time"),
+    Kind.CUDA_ERROR: Entry(
+        _E, "a kernel failed: rerun with blocking launches to find it; the run is invalid"
+    ),
+    Kind.START_TIMEOUT: Entry(_E, "raise the engine's ready timeout, or find what it waits for"),
+    Kind.FALLBACK_KERNEL: Entry(_W, "a slower kernel than the configured one ran: name it in the comparison"),
+    Kind.ALLREDUCE_FALLBACK: Entry(_W, "all-reduce runs on plain NCCL: enable the custom one, or say so"),
+    Kind.FUSION_WITHOUT_COMPILATION: Entry(_W, "announced fusions may not run, as compilation is off"),
+    Kind.DEVICE_NAME_MISMATCH: Entry(_W, "settings looked up by device name may be another device's"),
+    Kind.QUANTIZATION_MISMATCH: Entry(_W, "check quality: the kernel expects another scale format"),
+    Kind.DRAFT_WINDOW_SHORT: Entry(
+        _W, "the draft model sees less than the context: acceptance falls with length"
+    ),
+    Kind.CONFIG_CONFLICT: Entry(_E, "two options exclude each other in this version: change one"),
+    Kind.CONFIG_ADJUSTED: Entry(
+        _N, "the engine changed what was asked for: compare effective configurations"
+    ),
+    Kind.MODEL_UNSUPPORTED: Entry(_E, "this version does not know the model or the option for it"),
+    Kind.MODEL_NOT_FOUND: Entry(_E, "check the model path and what was downloaded"),
+    Kind.DOWNLOAD_CORRUPT: Entry(_E, "delete the temporary file and download again; verify digests"),
+    Kind.WEIGHTS_TRUNCATED: Entry(_E, "a weight file is cut short: verify sizes and digests, download again"),
+    Kind.STALLED: Entry(_W, "no progress after this line: look at what the engine waits for"),
+}
+
+BURST_S = 60.0
+BURST_LINES = 2000
+_KEPT = 5000  # incidents at most: a log of nothing but errors must not fill the memory
+
+
+@dataclass(slots=True)
+class _Open:
+    line: Line
+    kind: Kind
+    severity: Severity
+    count: int
+    message: str
+    advice: str
+    last_s: float | None
+    last_number: int
+
+
+class IncidentLog:
+    """Collects events and merges bursts."""
+
+    def __init__(self) -> None:
+        self._all: list[_Open] = []
+        self._latest: dict[tuple[Kind, str], _Open] = {}
+
+    def add(
+        self,
+        kind: Kind,
+        line: Line,
+        *,
+        message: str | None = None,
+        advice: str | None = None,
+        count: int = 1,
+        severity: Severity | None = None,
+        key: str = "",
+    ) -> None:
+        """Records `count` events. Events with the same kind and `key` within a minute are one incident."""
+        entry = CATALOGUE[kind]
+        now = line.seconds()
+        latest = self._latest.get((kind, key))
+        if latest is not None and self._same_burst(latest, now, line.number):
+            latest.count += count
+            latest.last_s, latest.last_number = now if now is not None else latest.last_s, line.number
+            return
+        if len(self._all) >= _KEPT:
+            if latest is not None:
+                latest.count += count
+            return
+        opened = _Open(
+            line, kind, severity or entry.severity, count, message or line.message, advice or entry.advice,
+            now, line.number,
+        )  # fmt: skip
+        self._all.append(opened)
+        self._latest[kind, key] = opened
+
+    @staticmethod
+    def _same_burst(latest: _Open, now: float | None, number: int) -> bool:
+        if now is not None and latest.last_s is not None:
+            return -1.0 <= now - latest.last_s <= BURST_S or abs(now - latest.last_s) > 86000
+        return number - latest.last_number <= BURST_LINES
+
+    def has(self, *kinds: Kind) -> bool:
+        return any(item.kind in kinds for item in self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def report(self) -> list[tuple[int, Incident]]:
+        """Returns (line number, incident) in the order of the log."""
+        return [
+            (
+                item.line.number,
+                Incident(
+                    item.line.t, item.kind.value, item.severity.value, item.count, item.message, item.advice,
+                    item.line.t_outer if item.line.t_outer != item.line.t else None,
+                ),
+            )
+            for item in self._all
+        ]  # fmt: skip

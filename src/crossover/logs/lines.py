@@ -1,0 +1,308 @@
+"""The line source: text blocks from anywhere, cleaned of what terminals and containers add; heads parsed.
+
+Statements are searched for inside a line, never anchored at its start. So prefixes need no removal: the
+*head* of a line is all that stands before the statement; the engine's clock and ranks are those nearest to it.
+A progress bar, a container stamp or another line glued in front only makes the head longer.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import json
+import lzma
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, NamedTuple, cast
+
+from crossover.errors import InputError
+
+BLOCK_BYTES = 1 << 18
+_LONGEST_LINE = 1 << 20  # a longer line is cut, so that memory stays constant
+
+_COMPRESSED: dict[bytes, Callable[..., object]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\x00": lzma.open,
+}
+
+
+def read_blocks(source: Path | str | Iterable[str]) -> Iterator[str]:
+    """Yields the source as text blocks, each but the last ending with a newline.
+
+    Args:
+        source: a file (plain, gzip, bzip2 or xz; UTF-8, or UTF-16 with a byte order mark), `-` for standard
+            input, or lines with or without their newline.
+
+    Raises:
+        InputError: the file cannot be opened or decompressed.
+    """
+    if isinstance(source, str | Path):
+        chunks = _decode(_raw(source))
+    else:
+        chunks = (line if line.endswith("\n") else line + "\n" for line in source)
+    yield from _whole_lines(chunks)
+
+
+def _raw(source: Path | str) -> Iterator[bytes]:
+    if str(source) == "-":
+        yield from _chunks(sys.stdin.buffer)
+        return
+    path = Path(source)
+    try:
+        with path.open("rb") as plain:
+            magic = plain.read(6)
+        opener = next((how for mark, how in _COMPRESSED.items() if magic.startswith(mark)), None)
+        with cast("IO[bytes]", opener(path, "rb") if opener else path.open("rb")) as stream:
+            yield from _chunks(stream)
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(
+            f"cannot be read: {reason}", file=path, remedy="give a log file, or - for stdin"
+        ) from error
+
+
+def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
+    read = getattr(
+        stream, "read1", stream.read
+    )  # read1 returns what a pipe has, without waiting for a full block
+    while chunk := read(BLOCK_BYTES):
+        yield chunk
+
+
+def _decode(chunks: Iterator[bytes]) -> Iterator[str]:
+    decoder = None
+    for chunk in chunks:
+        if decoder is None:
+            wide = chunk[:2] in (b"\xff\xfe", b"\xfe\xff")
+            decoder = codecs.getincrementaldecoder("utf-16" if wide else "utf-8-sig")(errors="replace")
+        yield decoder.decode(chunk)
+    if decoder is not None:
+        yield decoder.decode(b"", final=True)
+
+
+def _whole_lines(chunks: Iterable[str]) -> Iterator[str]:
+    held: list[str] = []
+    size = 0
+    for chunk in chunks:
+        held.append(chunk)
+        size += len(chunk)
+        if size < BLOCK_BYTES:
+            continue
+        text = "".join(held)
+        cut = last_boundary(text) or (len(text) if size > _LONGEST_LINE else 0)
+        if cut:
+            yield text[:cut]
+        held = [text[cut:]]
+        size = len(held[0])
+    rest = "".join(held)
+    if rest:
+        yield rest
+
+
+def last_boundary(text: str) -> int:
+    """Returns where `text` can be cut so that what follows begins a new entry (0 if nowhere).
+
+    A line that a terminal wrapped stays in one piece; after 50 lines without a prefix any newline will do.
+    """
+    end = text.rfind("\n")
+    newline = end
+    for _ in range(50):
+        if newline <= 0:
+            break
+        previous = text.rfind("\n", 0, newline)
+        if begins_entry(text[previous + 1 : newline]):
+            return previous + 1
+        newline = previous
+    return end + 1
+
+
+_BEGINS_ENTRY = re.compile(
+    r"[\s│┃║|]*(?:[(\[]|(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b|\d{4}[-/]\d\d[-/]\d\d|\d\d:\d\d:\d\d"
+    r"|[IWEF]\d{4} |\{\")"
+)
+
+
+def begins_entry(line: str) -> bool:
+    """Says whether a line starts an entry of its own, rather than going on with the line above it."""
+    return _BEGINS_ENTRY.match(line) is not None
+
+
+_ESCAPES = re.compile(
+    r"(?:\x1b|\^\[|␛)(?:\[[0-?]{0,16}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)?"
+    r"|[()][A-Z0-9]|[=>78DEHM])"
+    r"|\[\d{1,3}(?:;\d{1,3}){0,5}m"
+)
+_MARKS_OF_ESCAPES = ("\x1b", "^[[", "␛[", "[0m", "[1m")
+
+
+def clean(block: str) -> str:
+    """Returns the block without ANSI codes and Docker's JSON envelope; a carriage return breaks the line."""
+    if '{"log":' in block:
+        block = "\n".join(map(_unwrap_docker_json, block.split("\n")))
+    if any(mark in block for mark in _MARKS_OF_ESCAPES):
+        block = _ESCAPES.sub("", block)
+    if "\r" in block:
+        block = block.replace("\r\n", "\n").replace("\r", "\n")
+    return block
+
+
+def _unwrap_docker_json(line: str) -> str:
+    if not line.startswith('{"log":'):
+        return line
+    try:
+        entry = json.loads(line)
+        return f"{entry.get('time', '')} {str(entry['log']).rstrip()}".replace("\n", " ")
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return line
+
+
+class Head(NamedTuple):
+    """What stands before a statement. Times are ISO-8601 as far as the line has them."""
+
+    t: str | None
+    """The engine's own clock; the outer one where the line has no other."""
+    t_outer: str | None
+    rank: dict[str, int] | None
+    process: str | None
+    """The process as vLLM names it, such as `EngineCore_DP0` or `Worker_TP1`."""
+    level: str | None
+
+
+_STAMP = re.compile(
+    r"(?P<full>\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)"
+    r"|(?<![\d-])(?P<month>\d\d-\d\d) (?P<clock>\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)"
+    r"|(?<![\w:.])(?P<time>\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)(?![\w:])"
+    r"|\b(?P<name>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}(?P<day>\d{1,2}) "
+    r"(?P<syslog>\d\d:\d\d:\d\d)"
+)
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_ZONED = re.compile(r"\dT\d.*(?:Z|[+-]\d\d:?\d\d)$")
+_RANKS = re.compile(
+    r"(?:(?<![A-Za-z])|(?<=_))"
+    r"(ATTN_CP|ATTN_TP|ATTN_DP|MOE_DP|MOE_EP|MOE_TP|DCP|PCP|DP|TP|PP|EP|CP)(\d{1,5})(?![A-Za-z0-9])"
+)
+_NUMBERED = re.compile(r"\b(?:gpu_id|tp_rank|rank)=(\d{1,5})")
+_PROCESS = re.compile(
+    r"\(((?:APIServer|ApiServer|EngineCore|VllmWorker|Worker|RayWorker|Ray|DPCoordinator|Process|Stage|Orchestrator|Omni)"
+    r"\w{0,40}(?:-\d+)?)(?: rank=\d+)? pid=\d+"
+)
+_LEVEL = re.compile(r"\b(DEBUG|INFO|WARNING|ERROR|CRITICAL|WARN)\b")
+
+
+@lru_cache(maxsize=4096)
+def parse_head(head: str) -> Head:
+    """Parses what stands before a statement: the nearest stamp is the engine's, the first the outer clock's.
+
+    A single RFC 3339 stamp with a zone is a container's: it serves as `t` where the engine gives none.
+    """
+    head = head[-600:]
+    stamps = [(match.start(), iso(match)) for match in _STAMP.finditer(head)]
+    nearest = stamps[-1][1] if stamps else None
+    outer = None
+    if stamps and (len(stamps) > 1 or _ZONED.search(stamps[0][1])) and stamps[0][0] < 40:
+        outer = stamps[0][1]
+    process = None
+    for match in _PROCESS.finditer(head):
+        process = match[1]
+    level = None
+    for match in _LEVEL.finditer(head):
+        level = match[1]
+    return Head(nearest, outer, _ranks(head), process, level)
+
+
+def iso(match: re.Match[str]) -> str:
+    """Returns a stamp as ISO-8601: `2026-11-29T20:53:26`, `--11-29T20:58:05` or `T20:58:05`."""
+    if match["full"]:
+        text = match["full"].replace("/", "-").replace(",", ".")
+        return text[:10] + "T" + text[11:]
+    if match["month"]:
+        return f"--{match['month']}T{match['clock'].replace(',', '.')}"
+    if match["time"]:
+        return "T" + match["time"].replace(",", ".")
+    return f"--{_MONTHS.index(match['name']) + 1:02d}-{int(match['day']):02d}T{match['syslog']}"
+
+
+def _ranks(head: str) -> dict[str, int] | None:
+    found: dict[str, int] = {}
+    for match in _RANKS.finditer(head):
+        found[match[1].lower()] = int(match[2])
+    if not found and (numbered := _NUMBERED.search(head)):
+        found["tp"] = int(numbered[1])
+    return found or None
+
+
+class Line:
+    """One line that carries a statement: `text` is whole, `start` is where the statement's trigger begins."""
+
+    __slots__ = ("_head", "number", "start", "text")
+
+    def __init__(self, text: str, start: int = 0, number: int = 0) -> None:
+        self.text, self.start, self.number = text, start, number
+        self._head: Head | None = None
+
+    @property
+    def head(self) -> Head:
+        if self._head is None:
+            self._head = parse_head(self.text[: self.start])
+        return self._head
+
+    @property
+    def t(self) -> str | None:
+        return self.head.t
+
+    @property
+    def t_outer(self) -> str | None:
+        return self.head.t_outer
+
+    @property
+    def rank(self) -> dict[str, int] | None:
+        return self.head.rank
+
+    @property
+    def process(self) -> str | None:
+        return self.head.process
+
+    @property
+    def level(self) -> str | None:
+        return self.head.level
+
+    @property
+    def message(self) -> str:
+        """The line without its prefixes, for a person: at most 300 characters."""
+        return message_of(self.text)
+
+    def seconds(self) -> float | None:
+        """The line's clock in seconds, for differences only (see `seconds_of`)."""
+        return seconds_of(self.t)
+
+
+_PREFIX = re.compile(
+    r"^[\s│┃║|]*(?:\d{4}-\d\d-\d\dT\S+\s+)?(?:std(?:out|err) [FP] )?(?:\([^()]{1,80}\)\s*)*"
+    r"(?:\[\d[^\]]{5,60}\]\s*|(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):?\s+)?\d[\d-]{4,9} [\d:.,]{8,15} )?"
+    r"(?:-? ?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) ?-?:?\s*)?(?:\[?[\w/]{1,60}\.py:\d+\]?\s*)?"
+)
+
+
+def message_of(text: str) -> str:
+    """Returns a line without prefixes and padding, at most 300 characters."""
+    short = text[:1000].rstrip(" \t│┃║|")
+    body = short[match.end() :] if (match := _PREFIX.match(short)) else short
+    return (body or short).strip()[:300]
+
+
+_CLOCK = re.compile(r"(?:(\d{4})?-{0,2}(\d\d)-(\d\d))?T(\d\d):(\d\d):(\d\d(?:\.\d+)?)")
+
+
+def seconds_of(t: str | None) -> float | None:
+    """Returns a stamp in seconds, for differences only: a year is 372 days, a missing date is day 0."""
+    match = _CLOCK.match(t) if t else None
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = match.groups()
+    days = int(year or 0) * 372 + int(month or 0) * 31 + int(day or 0)
+    return days * 86400.0 + int(hour) * 3600 + int(minute) * 60 + float(second)

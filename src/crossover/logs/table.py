@@ -1,0 +1,83 @@
+"""The table of line kinds: a row is what makes a line worth a look, what the statement is, and what to do.
+
+A reader of one engine is a list of rows. A new kind of line is one more row, in one place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ahocorasick  # type: ignore[import-not-found]
+
+from crossover.logs.builder import Builder
+from crossover.logs.lines import Line
+
+Handler = Callable[[Builder, Line, re.Match[str]], object]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LineKind:
+    """One kind of statement.
+
+    Attributes:
+        name: for messages and tests, unique in its table.
+        triggers: fixed strings; a line that has one of them is tried. Long, rare ones keep the reader fast.
+        pattern: searched in the line; no unbounded repetition next to another one.
+        handler: called with the builder, the line (its head ends where the match begins) and the match;
+            returning False means "not understood after all".
+        figure: the statement carries a figure, so a line with the trigger and a digit that does not match
+            counts as unparsed. False for warnings and for triggers that other lines share.
+        joins: terminals wrap this statement: where the pattern fails, up to three lines below are joined on.
+    """
+
+    name: str
+    triggers: tuple[str, ...]
+    pattern: re.Pattern[str]
+    handler: Handler
+    figure: bool = True
+    joins: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LogTable:
+    """The rows of one engine. `engine` is None for rows that every engine shares.
+
+    Attributes:
+        kinds: the rows.
+        finish: called with the engine's builder when the log ends (or a snapshot is taken).
+    """
+
+    engine: str | None
+    kinds: Sequence[LineKind]
+    finish: Callable[[Builder], None] = field(default=lambda builder: None)
+
+
+def kind(
+    name: str,
+    triggers: str | Iterable[str],
+    pattern: str,
+    handler: Handler,
+    *,
+    figure: bool = True,
+    joins: bool = True,
+) -> LineKind:
+    """Makes a row; `pattern` is compiled verbosely enough to be written over several literals."""
+    marks = (triggers,) if isinstance(triggers, str) else tuple(triggers)
+    return LineKind(name, marks, re.compile(pattern), handler, figure, joins)
+
+
+def build_automaton(tables: Sequence[LogTable]) -> Any:
+    """Returns an Aho-Corasick automaton; its values are (trigger length, ((table index, row), ...))."""
+    rows: dict[str, list[tuple[int, LineKind]]] = {}
+    for index, table in enumerate(tables):
+        for row in table.kinds:
+            for trigger in row.triggers:
+                rows.setdefault(trigger, []).append((index, row))
+    automaton = ahocorasick.Automaton()
+    for trigger, found in rows.items():
+        automaton.add_word(trigger, (len(trigger), tuple(found)))
+    automaton.make_automaton()
+    return automaton
