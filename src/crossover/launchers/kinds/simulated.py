@@ -1,0 +1,75 @@
+"""Starts the simulated engine in place of a real one, with the arguments of the real one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from crossover.engines import get_engine
+from crossover.engines.base import Engine
+from crossover.launchers.base import RunningServer, ServerSpec, check_options
+from crossover.launchers.inheritance import inherited_environment
+from crossover.launchers.local import choose_address, reap_local, start_local
+from crossover.launchers.records import LaunchRecord
+
+_OPTIONS = frozenset({"time_scale", "gpus", "faults", "host", "port"})
+
+
+class SimulatedLauncher:
+    """Runs `crossover sim`. Options: `time_scale` (how much faster than real time, 1), `gpus`, `faults` (a
+    list, as `crossover sim --fault` takes them), `host`, `port`."""
+
+    kind = "simulated"
+
+    def start(self, spec: ServerSpec, live_dir: Path) -> RunningServer:
+        check_options(self.kind, spec.options, _OPTIONS)
+        engine = get_engine(spec.engine)
+        # The engine's own host and port mean the real machine; the simulation stays on loopback, on a free
+        # port.
+        address = choose_address(spec)
+        command = (sys.executable, "-m", "crossover.cli", "sim", *simulation_arguments(spec, engine, address))
+        environment = inherited_environment() | engine.environment(
+            spec.environment, cache_reset=spec.cache_reset
+        )
+        environment["PYTHONUNBUFFERED"] = "1"
+        return start_local(
+            self.kind, spec, command, environment, live_dir.absolute(), address, engine.secret_arguments
+        )
+
+    def reap(self, record: LaunchRecord, live_dir: Path) -> bool:
+        """Ends what is left of a launch of this kind; see `crossover.launchers.reap`."""
+        return reap_local(record, live_dir)
+
+
+def simulation_arguments(spec: ServerSpec, engine: Engine, address: tuple[str, int]) -> tuple[str, ...]:
+    """Returns the words after `crossover sim`."""
+    host, port = address
+    model = engine.model_name(
+        spec.arguments, model_path=spec.model_path, served_model_name=spec.served_model_name
+    )
+    own = ["--dialect", engine.name, "--model", model, "--host", host, "--port", str(port)]
+    own += ["--time-scale", str(spec.options.get("time_scale", 1))]
+    if spec.options.get("gpus") is not None:
+        own += ["--gpus", str(spec.options["gpus"])]
+    for fault in _list(spec.options, "faults"):
+        own += ["--fault", str(fault)]
+    arguments = {name: value for name, value in spec.arguments.items() if name not in ("host", "port")}
+    real = engine.command(
+        arguments, model_path=spec.model_path, host=host, port=port, draft_path=spec.draft_path
+    )
+    return (*own, "--", *_flags_only(real))
+
+
+def _flags_only(command: Sequence[str]) -> Sequence[str]:
+    first = next((index for index, word in enumerate(command) if word.startswith("--")), len(command))
+    return command[first:]
+
+
+def _list(options: Mapping[str, Any], name: str) -> Sequence[Any]:
+    value = options.get(name) or ()
+    return [value] if isinstance(value, str) else value
+
+
+LAUNCHER = SimulatedLauncher()

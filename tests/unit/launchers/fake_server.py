@@ -1,0 +1,62 @@
+"""A server for tests of launchers: answers /v1/models and completions as told, and dies as told.
+
+usage: fake_server.py PORT MODEL [WORD...] with the words listen-after=S, ready-after=S, die-after=S,
+    ignore-term,
+child (a grandchild in a session of its own), flood (writes without end), print=TEXT, exit=N
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+port, model, *words = sys.argv[1:]
+options = dict(word.partition("=")[::2] for word in words)
+began = time.monotonic()
+
+
+class Handler(BaseHTTPRequestHandler):
+    def answer(self, status: int, body: object) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def do_GET(self) -> None:
+        self.answer(200, {"data": [{"id": model}]})
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        ready = time.monotonic() - began >= float(options.get("ready-after", 0))
+        self.answer(200 if ready else 503, {"choices": [{"text": "a"}]} if ready else {})
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def flood() -> None:
+    while True:
+        sys.stdout.write("x" * 200 + "\n")
+
+
+if "print" in options:
+    print(options["print"], flush=True)
+if "exit" in options:
+    sys.exit(int(options["exit"]))
+if "ignore-term" in options:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if "child" in options:
+    # Out of the session and without our environment: what an engine's worker can look like.
+    subprocess.Popen(["sleep", "600"], start_new_session=True, env={"PATH": os.environ["PATH"]})
+if "die-after" in options:
+    threading.Timer(float(options["die-after"]), lambda: os._exit(3)).start()
+if "flood" in options:
+    threading.Thread(target=flood, daemon=True).start()
+time.sleep(float(options.get("listen-after", 0)))
+print("listening", flush=True)
+ThreadingHTTPServer(("127.0.0.1", int(port)), Handler).serve_forever()
