@@ -1,0 +1,127 @@
+"""Percentiles with intervals from order statistics, and the number of samples that a percentile needs.
+
+Method: linear interpolation between order statistics (the default of NumPy, and what the engines' own
+clients print). Intervals: the number of values below the true quantile is binomial, whatever the
+distribution; between two ranks the bound is interpolated (Nyblom 1992, "Note on interpolated order
+statistics"), since whole ranks alone would cover too much at small sizes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import stats
+
+from crossover.metrics.definition import FloatArray
+
+CONFIDENCE = 0.95
+Bounds = tuple[float, float]
+
+
+def percentile(values: FloatArray, fraction: float) -> float:
+    """Returns the percentile of `values` (n,), `fraction` in 0..1, by linear interpolation."""
+    return float(np.quantile(values, fraction, method="linear"))
+
+
+def needed(fraction: float, confidence: float = CONFIDENCE) -> int:
+    """Returns the smallest sample whose largest value bounds the percentile from above (one-sided).
+
+    The largest of n lies above the quantile with probability 1 - fraction^n: 5 for P50, 29 for P90,
+    59 for P95, 299 for P99.
+    """
+    return math.ceil(math.log(1 - confidence) / math.log(fraction))
+
+
+def interval(values: FloatArray, fraction: float, confidence: float = CONFIDENCE) -> Bounds | None:
+    """Returns the two-sided interval of a percentile, or None where the sample cannot give one.
+
+    The two tails are equal where both are within reach; otherwise the end that is out of reach is the
+    extreme value, and the other tail takes what is left.
+    """
+    count = len(values)
+    above, below = float(fraction**count), float((1 - fraction) ** count)
+    spare = 1 - confidence
+    if above + below > spare:
+        return None
+    upper_tail = max(spare / 2, above)
+    lower_tail = max(spare / 2, below)
+    if upper_tail > spare / 2:
+        lower_tail = spare - upper_tail
+    elif lower_tail > spare / 2:
+        upper_tail = spare - lower_tail
+    ordered = np.sort(values)
+    upper = _bound(ordered, fraction, 1 - upper_tail)
+    lower = -_bound(-ordered[::-1], 1 - fraction, 1 - lower_tail)
+    return lower, upper
+
+
+def _bound(ordered: FloatArray, fraction: float, confidence: float) -> float:
+    """Returns the upper bound of a quantile that holds with `confidence`, one-sided."""
+    count = len(ordered)
+    rank = int(stats.binom.ppf(confidence, count, fraction))
+    reached = _covered(rank, count, fraction)
+    while rank > 1 and reached > confidence:
+        rank -= 1
+        reached = _covered(rank, count, fraction)
+    if rank >= count:
+        return float(ordered[-1])
+    if rank < 1:
+        return float(ordered[0])
+    following = _covered(rank + 1, count, fraction)
+    if confidence <= reached:
+        return float(ordered[rank - 1])
+    odds = (
+        rank
+        * (1 - fraction)
+        * (following - confidence)
+        / ((count - rank) * fraction * (confidence - reached))
+    )
+    share = 1 / (1 + odds)
+    return float((1 - share) * ordered[rank - 1] + share * ordered[rank])
+
+
+def _covered(rank: int, count: int, fraction: float) -> float:
+    """Probability that the value of this rank (from 1) is at or above the quantile."""
+    return float(stats.binom.cdf(rank - 1, count, fraction))
+
+
+def block_interval(
+    values: FloatArray, blocks: np.ndarray, fraction: float, confidence: float = CONFIDENCE
+) -> Bounds | None:
+    """Returns the interval of a percentile of values that depend on one another within blocks.
+
+    The share of values at or below the estimate varies from block to block; its t-interval over blocks,
+    carried back to the values, is the interval of the quantile (Woodruff 1952).
+    """
+    labels, inverse = np.unique(blocks, return_inverse=True)
+    if len(labels) < 3:
+        return None
+    estimate = percentile(values, fraction)
+    sizes = np.bincount(inverse).astype(np.float64)
+    below = np.bincount(inverse, weights=(values <= estimate).astype(float))
+    half = _ratio_half_width(below, sizes, confidence)
+    low, high = max(fraction - half, 0.0), min(fraction + half, 1.0)
+    return percentile(values, low), percentile(values, high)
+
+
+def block_mean_interval(
+    values: FloatArray, blocks: np.ndarray, confidence: float = CONFIDENCE
+) -> Bounds | None:
+    """Returns the interval of the mean of values that depend on one another within blocks."""
+    labels, inverse = np.unique(blocks, return_inverse=True)
+    if len(labels) < 3:
+        return None
+    sizes = np.bincount(inverse).astype(np.float64)
+    sums = np.bincount(inverse, weights=values)
+    half = _ratio_half_width(sums, sizes, confidence)
+    mean = float(values.mean())
+    return mean - half, mean + half
+
+
+def _ratio_half_width(sums: np.ndarray, sizes: np.ndarray, confidence: float) -> float:
+    """Half width of the t-interval of sum(sums)/sum(sizes), with the linearised variance over blocks."""
+    count = len(sizes)
+    residuals = sums - sums.sum() / sizes.sum() * sizes
+    error = math.sqrt(count / (count - 1) * float(residuals @ residuals)) / float(sizes.sum())
+    return float(stats.t.ppf(0.5 + confidence / 2, count - 1)) * error
