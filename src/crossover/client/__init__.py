@@ -1,0 +1,28 @@
+"""The load client: records a load with kernel receive stamps, and interprets the recording afterwards.
+
+Nothing is interpreted while the load runs, so a changed definition never costs another run. It may import
+`crossover.errors` alone; definitions of metrics live in `crossover.metrics`, which reads the tables made
+here.
+"""
+
+from crossover.client.fitness import FitnessLimits
+from crossover.client.interpretation import Interpretation, interpret
+from crossover.client.outcome import REASONS
+from crossover.client.probing import ProbeResult, complete_once, probe
+from crossover.client.recording import record
+from crossover.client.settings import Endpoint, Load, Progress, Sampling
+
+__all__ = [
+    "REASONS",
+    "Endpoint",
+    "FitnessLimits",
+    "Interpretation",
+    "Load",
+    "ProbeResult",
+    "Progress",
+    "Sampling",
+    "complete_once",
+    "interpret",
+    "probe",
+    "record",
+]

@@ -1,0 +1,241 @@
+"""One non-blocking socket: connecting, TLS, sending in pieces, and reads with the kernel's receive stamps."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+import ssl
+import struct
+import time
+from collections import deque
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Any
+
+from crossover.client.framing import Chunks, Head, parse_head
+from crossover.client.settings import Endpoint
+from crossover.client.spool import NO_STAMP
+from crossover.errors import CrossoverError
+
+# Linux names; the socket module of this Python does not export them.
+SO_TIMESTAMPNS = 35
+_TIMESPEC = struct.Struct("@ll")
+_ANCILLARY_BYTES = socket.CMSG_SPACE(_TIMESPEC.size)
+_READ_BYTES = 32 << 10
+# Small enough that sixteen long prompts all begin within a millisecond or two, large enough to fill a link.
+SEND_BYTES = 64 << 10
+_CATCH_UP_BYTES = 1 << 20
+
+
+class State(IntEnum):
+    """Where a connection stands."""
+
+    CONNECTING = 0
+    HANDSHAKE = 1
+    IDLE = 2
+    SENDING = 3
+    RECEIVING = 4
+
+
+class Target:
+    """The resolved address of an endpoint, and its TLS context."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        try:
+            found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise CrossoverError(f"{endpoint.host} cannot be resolved: {error}") from error
+        # A name such as localhost has several addresses: the first that accepts is used, else the first.
+        usable = (entry for entry in found if len(found) == 1 or _accepts(entry))
+        chosen = next(usable, found[0])
+        self.family: int = chosen[0]
+        self.address: Any = chosen[4]
+        self.host = endpoint.host
+        self.tls = ssl.create_default_context() if endpoint.tls else None
+
+
+def _accepts(entry: tuple[Any, ...]) -> bool:
+    with socket.socket(entry[0], socket.SOCK_STREAM) as probe:
+        probe.settimeout(5)
+        try:
+            probe.connect(entry[4])
+        except OSError:
+            return False
+    return True
+
+
+class Connection:
+    """A socket with the request that it carries, if any.
+
+    Raises:
+        OSError: from its methods, for what the network says.
+        ValueError: the response is no HTTP.
+    """
+
+    __slots__ = (
+        "_at_head", "_chunks", "_length_left", "_pending", "_pending_bytes", "_pieces", "_secure",
+        "began_ns", "fd", "head", "last_read_ns", "reads", "request", "sent_ns", "sock", "state", "used",
+    )  # fmt: skip
+
+    def __init__(self, target: Target, now_ns: int) -> None:
+        sock = socket.socket(target.family, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # A host that vanishes without a word is noticed, even where no timeout was asked for.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30)
+        self.sock: socket.socket = sock
+        self.fd = sock.fileno()
+        self._secure = target.tls is not None
+        self.state = State.CONNECTING
+        self.began_ns = now_ns
+        self.request: int | None = None
+        self.used = False
+        self.reset_response()
+        code = sock.connect_ex(target.address)
+        if code not in (0, errno.EINPROGRESS):
+            sock.close()
+            raise OSError(code, "connect")
+
+    def reset_response(self) -> None:
+        """Forgets the last response."""
+        self._pieces: deque[memoryview] = deque()
+        self._pending: list[bytes] = []
+        self._pending_bytes = 0
+        self._chunks: Chunks | None = None
+        self._length_left: int | None = None
+        self._at_head = True
+        self.head: Head | None = None
+        self.reads = 0
+        self.sent_ns = 0
+        self.last_read_ns = 0
+
+    def advance(self, target: Target) -> bool:
+        """Goes on connecting; returns whether the connection stands."""
+        if self.state == State.CONNECTING:
+            code = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if code:
+                raise OSError(code, "connect")
+            if target.tls is None:
+                self.state = State.IDLE
+                return True
+            self.sock = target.tls.wrap_socket(
+                self.sock, server_hostname=target.host, do_handshake_on_connect=False
+            )
+            self.state = State.HANDSHAKE
+        try:
+            assert isinstance(self.sock, ssl.SSLSocket)
+            self.sock.do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return False
+        self.state = State.IDLE
+        return True
+
+    def start(self, pieces: Iterable[memoryview], now_ns: int) -> bool:
+        """Begins to send a request's bytes; returns whether all of them are with the kernel."""
+        self.reset_response()
+        self._pieces.extend(pieces)
+        self.state = State.SENDING
+        self.sent_ns = now_ns
+        return self.send_more()
+
+    def send_more(self) -> bool:
+        """Sends one piece more, if the kernel takes it; returns whether all have been sent."""
+        budget = SEND_BYTES
+        try:
+            while self._pieces and budget > 0:
+                piece = self._pieces[0]
+                count = self.sock.send(piece[:budget])
+                budget -= count
+                if count == len(piece):
+                    self._pieces.popleft()
+                else:
+                    self._pieces[0] = piece[count:]
+        except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
+            return False
+        if self._pieces:
+            return False
+        self.state = State.RECEIVING
+        return True
+
+    def read(self) -> tuple[bytes, int, int]:
+        """Returns (bytes, kernel stamp, user time); no bytes means that the peer closed.
+
+        Raises:
+            BlockingIOError: nothing is there.
+        """
+        if self._secure:
+            try:
+                return self.sock.recv(_READ_BYTES), NO_STAMP, time.time_ns()
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                raise BlockingIOError from None
+            except ssl.SSLZeroReturnError:
+                return b"", NO_STAMP, time.time_ns()
+        data, ancillary, _, _ = self.sock.recvmsg(_READ_BYTES, _ANCILLARY_BYTES)
+        now = time.time_ns()
+        if ancillary:
+            seconds, nanoseconds = _TIMESPEC.unpack(ancillary[0][2])
+            return data, seconds * 1_000_000_000 + nanoseconds, now
+        return data, NO_STAMP, now
+
+    @property
+    def more_may_be_buffered(self) -> bool:
+        """Whether the next read should not wait for the socket to become readable (TLS decrypts whole
+        records).
+        """
+        return self._secure
+
+    def response_ended(self, data: bytes) -> bool:
+        """Takes the bytes just read; returns whether the response is complete.
+
+        Under load only a tail that could be the end of a chunked body is looked at closely.
+        """
+        self.reads += 1
+        if self._at_head:
+            return self._take_head(data)
+        if self._chunks is not None:
+            self._pending.append(data)
+            self._pending_bytes += len(data)
+            if data.endswith(b"\r\n\r\n") or len(data) < 5 or self._pending_bytes > _CATCH_UP_BYTES:
+                return self._catch_up()
+            return False
+        if self._length_left is not None:
+            self._length_left -= len(data)
+            return self._length_left <= 0
+        return False
+
+    def _take_head(self, data: bytes) -> bool:
+        self._pending.append(data)
+        raw = b"".join(self._pending)
+        self.head = parse_head(raw)
+        if self.head is None:
+            return False
+        self._at_head = False
+        self._pending.clear()
+        rest = raw[self.head.size :]
+        if self.head.mode == "chunked":
+            self._chunks = Chunks()
+            return self._chunks.feed(rest)
+        if self.head.mode == "length":
+            self._length_left = (self.head.length or 0) - len(rest)
+            return self._length_left <= 0
+        return False
+
+    def _catch_up(self) -> bool:
+        assert self._chunks is not None
+        data = b"".join(self._pending)
+        self._pending.clear()
+        self._pending_bytes = 0
+        return self._chunks.feed(data)
+
+    @property
+    def closes_cleanly(self) -> bool:
+        """Whether the peer's close is the end of the response (no length, no chunks)."""
+        return self.head is not None and self.head.mode == "close"
+
+    def close(self) -> None:
+        """Closes the socket."""
+        with contextlib.suppress(OSError):
+            self.sock.close()

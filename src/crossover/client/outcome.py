@@ -1,0 +1,82 @@
+"""What became of a request: ok, failed or incomplete, with the reason."""
+
+from __future__ import annotations
+
+from crossover.client.fields import TOOL
+from crossover.client.framing import Head
+from crossover.client.stream import Stream
+
+OK, FAILED, INCOMPLETE = "ok", "failed", "incomplete"
+
+REASONS = {
+    "refused": "no connection: the port refused it",
+    "unreachable": "no connection: no route to the host",
+    "connect_timeout": "no connection within the connect timeout",
+    "tls": "the TLS handshake or a record failed",
+    "no_response": "the connection ended before a response began",
+    "no_http": "the response is no HTTP/1.x",
+    "http_3xx": "the server answered with a redirection",
+    "http_4xx": "the server refused the request (429: overload)",
+    "http_5xx": "the server failed",
+    "not_streamed": "the answer is no event stream",
+    "server_error": "the stream carried an error event",
+    "malformed": "an event is no JSON object of the expected shape",
+    "timeout": "longer than the request timeout",
+    "stall": "silent for longer than the stall timeout",
+    "stopped": "the measurement was stopped",
+    "cut": "the connection ended inside the response",
+    "aborted": "the engine ended the request with finish reason abort or error",
+    "no_output": "the response ended without any output",
+    "no_done": "the stream ended without [DONE]",
+    "no_usage": "the stream carried no usage, so the number of tokens is not known",
+}
+"""Each reason with its meaning."""
+
+_NO_CONNECTION = frozenset({"refused", "unreachable", "connect_timeout", "tls"})
+_GIVEN_UP = frozenset({"timeout", "stall", "stopped"})
+
+
+def judge(end: str | None, head: Head | None, stream: Stream | None) -> tuple[str, str | None]:
+    """Returns (status, reason); the reason is None for ok.
+
+    Failed requests gave nothing that could be measured; incomplete ones began to give output and did not end
+    as they should. Both are counted, and neither is averaged in.
+
+    Args:
+        end: how the recorder saw the request end; None if the recorder itself was killed.
+        head: the response's head, if any came.
+        stream: its events, where the head allows any.
+    """
+    if head is None or stream is None:
+        return FAILED, _without_response(end)
+    if head.status >= 300:
+        return FAILED, f"http_{head.status // 100}xx"
+    has_output = any(kind <= TOOL for kind in stream.kinds)
+    reason = _stream_fault(end, stream, has_output)
+    if reason is None:
+        return OK, None
+    return (INCOMPLETE if has_output else FAILED), reason
+
+
+def _without_response(end: str | None) -> str:
+    if end in _NO_CONNECTION or end in _GIVEN_UP or end == "no_http":
+        return str(end)
+    return "stopped" if end is None else "no_response"
+
+
+def _stream_fault(end: str | None, stream: Stream, has_output: bool) -> str | None:
+    if stream.error is not None:
+        return "server_error"
+    if stream.malformed is not None:
+        return "malformed"
+    if not stream.done and end != "complete":
+        return end if end in _GIVEN_UP else ("stopped" if end is None else "cut")
+    if not stream.events:
+        return "not_streamed"
+    if stream.finish_reason in ("abort", "error"):
+        return "aborted"
+    if not has_output:
+        return "no_output"
+    if not stream.done:
+        return "no_done"
+    return None if stream.usage and stream.usage.get("completion_tokens") is not None else "no_usage"

@@ -1,0 +1,399 @@
+"""The recording loop: one thread, epoll, a socket a request, nothing interpreted but where a response
+ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import select
+import ssl
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+
+import orjson
+
+from crossover.client.connection import Connection, State, Target
+from crossover.client.schedule import Schedule
+from crossover.client.settings import Load, Progress
+from crossover.client.spool import DUE, END, READ, SENT, SENT_ALL, Spool
+from crossover.client.wire import RequestBook
+
+_MS = 1_000_000
+_TICK_NS = 50 * _MS
+_PROGRESS_NS = 500 * _MS
+_AHEAD_NS = 1_000 * _MS
+_RETRY_SPARE_NS = 500 * _MS
+_MAX_SPARES = 4096
+_IN, _OUT = select.EPOLLIN, select.EPOLLOUT
+
+_REASONS = {
+    errno.ECONNREFUSED: "refused",
+    errno.ECONNRESET: "reset",
+    errno.EPIPE: "reset",
+    errno.ETIMEDOUT: "lost",
+    errno.EHOSTUNREACH: "unreachable",
+    errno.ENETUNREACH: "unreachable",
+}
+
+
+@dataclass
+class Observed:
+    """What the loop notes about itself; times in nanoseconds."""
+
+    sent: int = 0
+    done: int = 0
+    failed: int = 0
+    bytes_seen: int = 0
+    reads: int = 0
+    retried: int = 0
+    started_ns: int = 0
+    ended_ns: int = 0
+    realtime_minus_monotonic_ns: int = 0
+    clock_step_ns: int = 0
+    cpu_s: float = 0.0
+    stopped: bool = False
+    end_reasons: dict[str, int] = field(default_factory=dict)
+
+
+def end_reason(error: Exception) -> str:
+    """Returns the word for a failed socket operation."""
+    if isinstance(error, ssl.SSLError):
+        return "tls"
+    if isinstance(error, OSError) and error.errno is not None:
+        return _REASONS.get(error.errno, errno.errorcode.get(error.errno, "network").lower())
+    return "no_http" if isinstance(error, ValueError) else "network"
+
+
+class Recorder:
+    """Sends the requests of a book when the schedule says so, and spools what comes back."""
+
+    def __init__(
+        self,
+        target: Target,
+        book: RequestBook,
+        schedule: Schedule,
+        load: Load,
+        spool: Spool,
+        on_progress: Callable[[Progress], None] | None = None,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> None:
+        self._target, self._book, self._schedule, self._load, self._spool = (
+            target,
+            book,
+            schedule,
+            load,
+            spool,
+        )
+        self._on_progress, self._should_stop = on_progress, should_stop
+        self._epoll = select.epoll()
+        self._connections: dict[int, Connection] = {}
+        self._active: dict[int, Connection] = {}
+        self._spares: deque[Connection] = deque()
+        self._opening = 0
+        self._no_spares_before_ns = 0
+        self._next_request = 0
+        self._next_progress_ns = 0
+        self._origin_ns = self._origin_real_ns = 0
+        self.observed = Observed()
+
+    # -- the loop
+    # -------------------------------------------------------------------------------------------------
+
+    def run(self) -> Observed:
+        """Runs the whole load and returns what the loop noted about itself."""
+        cpu = time.process_time()
+        try:
+            with _quiet_memory():
+                self._connect_ahead_of_start()
+                self._start_clock()
+                while self._active or self._schedule.next_due_ns() is not None:
+                    self._turn()
+                    if self.observed.stopped:
+                        break
+        finally:
+            self._close_all()
+            self._spool.flush()
+            self.observed.cpu_s = time.process_time() - cpu
+            self.observed.ended_ns = time.time_ns()
+        return self.observed
+
+    def _start_clock(self) -> None:
+        self._origin_ns = time.monotonic_ns()
+        self._origin_real_ns = time.time_ns()
+        self.observed.started_ns = self._origin_real_ns
+        self.observed.realtime_minus_monotonic_ns = self._origin_real_ns - self._origin_ns
+        self._next_tick_ns = self._origin_ns
+        self._next_progress_ns = self._origin_ns + _PROGRESS_NS
+
+    def _turn(self) -> None:
+        """One round: send what is due, wait, handle what came."""
+        now = time.monotonic_ns()
+        self._start_due(now)
+        for fd, mask in self._epoll.poll(self._wait_s(now)):
+            connection = self._connections.get(fd)
+            if connection is not None:
+                self._handle(connection, mask)
+        now = time.monotonic_ns()
+        if now >= self._next_tick_ns:
+            self._next_tick_ns = now + _TICK_NS
+            self._tick(now)
+
+    def _wait_s(self, now: int) -> float:
+        """Returns how long to wait; within the last millisecond before a send it is 0, since epoll counts
+        in milliseconds.
+        """
+        wait = self._next_tick_ns - now
+        due = self._schedule.next_due_ns()
+        if due is not None:
+            wait = min(wait, self._origin_ns + due - now)
+        return max(wait // _MS, 0) / 1000
+
+    def _start_due(self, now: int) -> None:
+        due = self._schedule.next_due_ns()
+        while due is not None and self._origin_ns + due <= now:
+            self._begin(self._origin_real_ns + self._schedule.take())
+            due = self._schedule.next_due_ns()
+
+    # -- requests
+    # -------------------------------------------------------------------------------------------------
+
+    def _begin(self, scheduled_ns: int) -> None:
+        request = self._next_request
+        self._next_request += 1
+        plan = {
+            name: value for name, value in asdict(self._book.planned(request)).items() if name != "request"
+        }
+        self._spool.add(DUE, request, scheduled_ns, payload=orjson.dumps(plan))
+        self.observed.sent += 1
+        self._carry(request)
+
+    def _carry(self, request: int) -> None:
+        """Puts a request on a connected spare, or on a connection that is opened for it."""
+        if self._spares:
+            connection = self._spares.popleft()
+            connection.request = request
+            self._active[request] = connection
+            self._send(connection)
+            return
+        try:
+            connection = self._open()
+        except OSError as error:
+            self._finish(request, end_reason(error))
+            return
+        connection.request = request
+        self._active[request] = connection
+
+    def _send(self, connection: Connection) -> None:
+        assert connection.request is not None
+        now = time.time_ns()
+        self._spool.add(SENT, connection.request, now)
+        try:
+            done = connection.start(self._book.pieces(connection.request), now)
+        except OSError as error:
+            self._broken(connection, error)
+            return
+        self._after_send(connection, done)
+
+    def _after_send(self, connection: Connection, done: bool) -> None:
+        assert connection.request is not None
+        if done:
+            self._spool.add(SENT_ALL, connection.request, time.time_ns())
+        self._epoll.modify(connection.fd, _IN if done else _IN | _OUT)
+
+    def _finish(self, request: int, reason: str) -> None:
+        """Notes a request's end; a closed loop may start the next one."""
+        self._active.pop(request, None)
+        self._spool.add(END, request, time.time_ns(), payload=reason.encode())
+        self.observed.done += reason == "complete"
+        self.observed.failed += reason != "complete"
+        self.observed.end_reasons[reason] = self.observed.end_reasons.get(reason, 0) + 1
+        self._schedule.on_end(time.monotonic_ns() - self._origin_ns)
+
+    # -- connections
+    # ----------------------------------------------------------------------------------------------
+
+    def _open(self) -> Connection:
+        connection = Connection(self._target, time.monotonic_ns())
+        self._connections[connection.fd] = connection
+        self._epoll.register(connection.fd, _IN | _OUT)
+        return connection
+
+    def _drop(self, connection: Connection) -> None:
+        if self._connections.pop(connection.fd, None) is not None:
+            if connection.request is None:
+                if connection.state < State.IDLE:
+                    self._opening -= 1
+                elif connection in self._spares:
+                    self._spares.remove(connection)
+            self._epoll.unregister(connection.fd)
+            connection.close()
+
+    def _handle(self, connection: Connection, mask: int) -> None:
+        try:
+            if connection.state < State.IDLE:
+                self._connected(connection)
+                return
+            if mask & _OUT and connection.state == State.SENDING:
+                self._after_send(connection, connection.send_more())
+            if mask & ~_OUT:
+                self._receive(connection)
+        except (OSError, ValueError) as error:
+            self._broken(connection, error)
+
+    def _connected(self, connection: Connection) -> None:
+        if not connection.advance(self._target):
+            self._epoll.modify(connection.fd, _IN)
+            return
+        if connection.request is not None:
+            self._send(connection)
+            return
+        self._opening -= 1
+        self._epoll.modify(connection.fd, _IN)
+        self._spares.append(connection)
+
+    def _receive(self, connection: Connection) -> None:
+        while True:
+            try:
+                data, kernel_ns, user_ns = connection.read()
+            except BlockingIOError:
+                return
+            request = connection.request
+            if not data or request is None:
+                # A spare that the server closes, or speaks on, is of no use.
+                self._closed_by_peer(connection)
+                return
+            self._spool.add(READ, request, kernel_ns, user_ns, data)
+            connection.last_read_ns = user_ns
+            self.observed.reads += 1
+            self.observed.bytes_seen += len(data)
+            if connection.response_ended(data):
+                self._complete(connection, request)
+                return
+            if not connection.more_may_be_buffered:
+                return
+
+    def _complete(self, connection: Connection, request: int) -> None:
+        head = connection.head
+        if self._load.reuse_connections and connection.state == State.RECEIVING and head and head.keeps_alive:
+            connection.request = None
+            connection.used = True
+            connection.state = State.IDLE
+            self._spares.appendleft(connection)
+        else:
+            self._drop(connection)
+        self._finish(request, "complete")
+
+    def _closed_by_peer(self, connection: Connection) -> None:
+        if connection.request is None:
+            self._drop(connection)
+        elif connection.closes_cleanly:
+            self._complete(connection, connection.request)
+        else:
+            self._broken(connection, ConnectionAbortedError(errno.ECONNABORTED, "closed"), "closed")
+
+    def _broken(self, connection: Connection, error: Exception, reason: str | None = None) -> None:
+        request, stale = connection.request, connection.used and not connection.reads
+        self._drop(connection)
+        if request is None:
+            self._no_spares_before_ns = time.monotonic_ns() + _RETRY_SPARE_NS
+        elif stale and isinstance(error, OSError):
+            # A kept connection that the server had closed meanwhile: the request was never taken.
+            self.observed.retried += 1
+            self._active.pop(request, None)
+            self._carry(request)
+        else:
+            self._finish(request, reason or end_reason(error))
+
+    # -- ahead of time
+    # --------------------------------------------------------------------------------------------
+
+    def _top_up_spares(self, now: int) -> None:
+        if now < self._no_spares_before_ns:
+            return
+        wanted = min(self._schedule.due_within(now - self._origin_ns, _AHEAD_NS), _MAX_SPARES)
+        for _ in range(wanted - len(self._spares) - self._opening):
+            try:
+                self._open()
+            except OSError:
+                self._no_spares_before_ns = now + _RETRY_SPARE_NS
+                return
+            self._opening += 1
+
+    def _connect_ahead_of_start(self) -> None:
+        """Opens the first connections before the clock starts; those that fail are tried again when their
+        request is due.
+        """
+        self._origin_ns = time.monotonic_ns()
+        self._top_up_spares(self._origin_ns)
+        deadline = self._origin_ns + int(self._load.connect_timeout_s * 1e9)
+        while self._opening and time.monotonic_ns() < deadline:
+            for fd, mask in self._epoll.poll(0.1):
+                connection = self._connections.get(fd)
+                if connection is not None:
+                    self._handle(connection, mask)
+            if self._should_stop is not None and self._should_stop():
+                return
+
+    def _tick(self, now: int) -> None:
+        self._spool.flush()
+        self._expire(now)
+        self._top_up_spares(now)
+        step = time.time_ns() - time.monotonic_ns() - self.observed.realtime_minus_monotonic_ns
+        self.observed.clock_step_ns = max(self.observed.clock_step_ns, abs(step))
+        if now >= self._next_progress_ns:
+            self._next_progress_ns = now + _PROGRESS_NS
+            self._report(now)
+        if self._should_stop is not None and self._should_stop():
+            self.observed.stopped = True
+
+    def _expire(self, now: int) -> None:
+        load, now_real = self._load, time.time_ns()
+        for request, connection in list(self._active.items()):
+            reason = None
+            if connection.state < State.IDLE:
+                if now - connection.began_ns > load.connect_timeout_s * 1e9:
+                    reason = "connect_timeout"
+            elif (
+                load.request_timeout_s is not None
+                and now_real - connection.sent_ns > load.request_timeout_s * 1e9
+            ):
+                reason = "timeout"
+            elif connection.reads and load.stall_timeout_s is not None:
+                reason = "stall" if now_real - connection.last_read_ns > load.stall_timeout_s * 1e9 else None
+            if reason is not None:
+                self._drop(connection)
+                self._finish(request, reason)
+
+    def _report(self, now: int) -> None:
+        if self._on_progress is not None:
+            seen = self.observed
+            elapsed_s = (now - self._origin_ns) / 1e9
+            self._on_progress(
+                Progress(seen.sent, seen.done, seen.failed, seen.bytes_seen, seen.reads, elapsed_s)
+            )
+
+    def _close_all(self) -> None:
+        for request in list(self._active):
+            self._finish(request, "stopped")
+        for connection in list(self._connections.values()):
+            self._drop(connection)
+        self._epoll.close()
+        if self._origin_ns:
+            self._report(time.monotonic_ns())
+
+
+@contextmanager
+def _quiet_memory() -> Iterator[None]:
+    """Keeps the garbage collector from stopping the loop."""
+    was_enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

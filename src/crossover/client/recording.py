@@ -1,0 +1,98 @@
+"""Records a load: prepares the requests, runs the loop, and leaves the tables and a description behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from crossover.client.connection import Target
+from crossover.client.fitness import FitnessLimits, fitness_of
+from crossover.client.recorder import Observed, Recorder
+from crossover.client.schedule import make_schedule
+from crossover.client.settings import Endpoint, Load, Progress, Sampling
+from crossover.client.spool import READS_NAME, RECORDING_NAME, SENDS_NAME, SPOOL_NAME, Spool, finish_spool
+from crossover.client.wire import RequestBook
+
+FORMAT = 1
+
+
+def record(
+    endpoint: Endpoint,
+    prompts: Sequence[Mapping[str, Any]],
+    load: Load,
+    sampling: Sampling,
+    out_dir: Path,
+    on_progress: Callable[[Progress], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> None:
+    """Sends a load and records what comes back, uninterpreted, into `out_dir`.
+
+    Writes `reads.parquet` (request, t_kernel_ns, t_user_ns, bytes), `sends.parquet` (a row a request) and
+    `recording.json` (what was asked, clocks, fitness). Requests that fail are part of the record, whatever
+    becomes of the server. If the recorder is killed, `recording.spool` holds what was read, and `interpret`
+    reads it.
+
+    Args:
+        prompts: lines of a prompts file; used again in order where the load needs more.
+        on_progress: called about twice a second from within the loop; it must return quickly.
+        should_stop: asked about twenty times a second; when true, requests under way are given up as
+            `stopped`.
+
+    Raises:
+        InputError: a prompt does not fit the API.
+        CrossoverError: the host's name cannot be resolved.
+    """
+    out_dir.mkdir(parents=True, exist_ok=True)
+    for name in (READS_NAME, SENDS_NAME, SPOOL_NAME):
+        (out_dir / name).unlink(missing_ok=True)
+    book = RequestBook(endpoint, prompts, sampling)
+    target = Target(endpoint)
+    about = _about(endpoint, load, sampling, len(prompts))
+    _write(out_dir, about)
+    spool = Spool(out_dir / SPOOL_NAME)
+    recorder = Recorder(target, book, make_schedule(load, len(book)), load, spool, on_progress, should_stop)
+    try:
+        observed = recorder.run()
+    finally:
+        spool.close()
+    finish_spool(out_dir)
+    fitness = _fitness(out_dir, about["clock"], observed)
+    _write(out_dir, about | {"state": "finished", "observed": asdict(observed), "fitness": fitness})
+
+
+def _about(endpoint: Endpoint, load: Load, sampling: Sampling, prompts: int) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "state": "running",
+        "clock": "user" if endpoint.tls else "kernel",
+        "endpoint": {"base_url": endpoint.base_url, "model": endpoint.model, "api": endpoint.api},
+        "load": asdict(load),
+        "sampling": asdict(sampling),
+        "prompts": prompts,
+    }
+
+
+def _write(out_dir: Path, about: Mapping[str, Any]) -> None:
+    partial = out_dir / f"{RECORDING_NAME}.partial"
+    partial.write_text(json.dumps(about, indent=1))
+    partial.replace(out_dir / RECORDING_NAME)
+
+
+def _fitness(out_dir: Path, clock: str, observed: Observed) -> dict[str, Any]:
+    stamps = pq.read_table(out_dir / READS_NAME, columns=["t_kernel_ns", "t_user_ns"])
+    sends = pq.read_table(out_dir / SENDS_NAME, columns=["scheduled_ns", "sent_ns"]).to_pandas().dropna()
+    return fitness_of(
+        stamps["t_kernel_ns"].fill_null(-1).to_numpy(),
+        stamps["t_user_ns"].to_numpy(),
+        (sends["sent_ns"] - sends["scheduled_ns"]).to_numpy(np.int64),
+        clock=clock,
+        coalesced_reads=None,
+        observed=asdict(observed),
+        limits=FitnessLimits(),
+    )

@@ -1,0 +1,137 @@
+"""The bytes of every request, made before the clock starts."""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from crossover import __version__
+from crossover.client.settings import Endpoint, Sampling
+from crossover.errors import InputError
+
+_IN_MEMORY_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One request as it will be sent: ids and what was asked, not the bytes."""
+
+    request: int
+    prompt_index: int
+    request_id: str
+    output_tokens_asked: int | None
+    prompt_tokens_expected: int | None
+
+
+def body_of(endpoint: Endpoint, prompt: Mapping[str, Any], sampling: Sampling) -> dict[str, Any]:
+    """Returns the JSON body for one prompt.
+
+    Args:
+        prompt: a line of a prompts file: one of `text`, `token_ids`, `messages`, and `output_tokens`.
+
+    Raises:
+        InputError: the endpoint's API cannot carry this form of prompt.
+    """
+    body: dict[str, Any] = {"model": endpoint.model, **_content(endpoint, prompt)}
+    if prompt.get("output_tokens") is not None:
+        body["max_tokens"] = int(prompt["output_tokens"])
+    return body | sampling.body_fields()
+
+
+def _content(endpoint: Endpoint, prompt: Mapping[str, Any]) -> dict[str, Any]:
+    text, ids, messages = prompt.get("text"), prompt.get("token_ids"), prompt.get("messages")
+    given = [
+        name
+        for name, value in (("text", text), ("token_ids", ids), ("messages", messages))
+        if value is not None
+    ]
+    place = f"prompt {prompt.get('index', '?')}"
+    if len(given) != 1:
+        raise InputError(
+            f"has {', '.join(given) or 'no prompt'}",
+            place=place,
+            remedy="give one of text, token_ids, messages",
+        )
+    if endpoint.api == "chat":
+        if ids is not None:
+            raise InputError("the chat API takes no token ids", place=place, remedy="use the completions API")
+        return {"messages": messages if messages is not None else [{"role": "user", "content": text}]}
+    if messages is not None:
+        raise InputError("the completions API takes no messages", place=place, remedy="use the chat API")
+    return {"prompt": text if text is not None else list(ids or ())}
+
+
+def head_of(endpoint: Endpoint, length: int, request_id: str) -> bytes:
+    """Returns the HTTP/1.1 head of a POST with a body of `length` bytes."""
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    lines = [
+        f"POST {endpoint.path} HTTP/1.1",
+        f"Host: {host}:{endpoint.port}",
+        f"User-Agent: crossover/{__version__}",
+        "Accept: text/event-stream",
+        "Accept-Encoding: identity",
+        "Content-Type: application/json",
+        f"Content-Length: {length}",
+        f"X-Request-ID: {request_id}",
+    ]
+    if endpoint.api_key:
+        lines.append(f"Authorization: Bearer {endpoint.api_key}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+class RequestBook:
+    """The requests of one recording, in the order in which they will be sent.
+
+    Bodies are encoded once for each prompt. Above 64 MiB they lie in an unnamed temporary file that is
+    mapped, so that many long prompts cost page cache rather than memory.
+    """
+
+    def __init__(self, endpoint: Endpoint, prompts: Sequence[Mapping[str, Any]], sampling: Sampling) -> None:
+        if not prompts:
+            raise InputError("no prompts", remedy="give at least one")
+        self._endpoint, self._prompts = endpoint, prompts
+        self._run_id = uuid.uuid4().hex[:12]
+        self._spans: list[tuple[int, int]] = []
+        self._asked: list[tuple[int | None, int | None]] = []
+        with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as spool:
+            start = 0
+            for prompt in prompts:
+                body = orjson.dumps(body_of(endpoint, prompt, sampling))
+                spool.write(body)
+                self._spans.append((start, start + len(body)))
+                self._asked.append((prompt.get("output_tokens"), prompt.get("prompt_tokens")))
+                start += len(body)
+            self._bodies = _mapped(spool, start)
+
+    def __len__(self) -> int:
+        return len(self._spans)
+
+    def planned(self, request: int) -> Planned:
+        """Returns what request number `request` is; prompts are used again in order where there are too
+        few.
+        """
+        index = request % len(self._spans)
+        asked, expected = self._asked[index]
+        prompt_index = self._prompts[index].get("index", index)
+        return Planned(request, int(prompt_index), f"crossover-{self._run_id}-{request}", asked, expected)
+
+    def pieces(self, request: int) -> Iterator[memoryview]:
+        """Yields the request's head and its body."""
+        start, end = self._spans[request % len(self._spans)]
+        yield memoryview(head_of(self._endpoint, end - start, f"crossover-{self._run_id}-{request}"))
+        yield self._bodies[start:end]
+
+
+def _mapped(spool: Any, size: int) -> memoryview:
+    """Returns a view of a spooled file's content, read into memory or mapped where it went to disk."""
+    spool.seek(0)
+    if size <= _IN_MEMORY_BYTES:
+        return memoryview(spool.read())
+    spool.flush()
+    return memoryview(mmap.mmap(spool.fileno(), size, access=mmap.ACCESS_READ))
