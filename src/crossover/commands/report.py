@@ -1,0 +1,44 @@
+"""`crossover report`: turns a report sheet into the page, the Markdown, the tables, the figures and the JSON."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+HELP = "write the report of a finished sheet: page, Markdown, CSV tables, figures, JSON"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    parser.add_argument("sheet", type=Path, help="the report sheet, a JSON file that the workflow writes")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="the folder to write, such as reports/EXPERIMENT"
+    )
+    parser.add_argument(
+        "--root", type=Path, default=None, help="where the sheet's paths start (default: here)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Writes the report and says in one line what it holds."""
+    from crossover.report.build import assemble, write
+    from crossover.report.formatting import plural
+    from crossover.report.sheet import read_sheet
+
+    sheet = read_sheet(args.sheet, args.root)
+    report = assemble(sheet)
+    write(report, args.out)
+    parts = [plural(len(sheet.good), "cell")]
+    if report.failures:
+        parts.append(f"{len(report.failures)} failed")
+    if report.context.notes.reasons:
+        parts.append(
+            plural(
+                len(report.context.notes.reasons),
+                "reason to withhold a figure",
+                "reasons to withhold figures",
+            )
+        )
+    stamp = "SIMULATED; " if sheet.simulated else ""
+    print(f"{args.out / 'index.html'}: {stamp}{', '.join(parts)}")
+    return 0

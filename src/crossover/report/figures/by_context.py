@@ -1,0 +1,141 @@
+"""End-to-end time, stable decode throughput and acceptance length against the context, a line a variant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from crossover.report.analysis import Crossing, Workload
+from crossover.report.context import Context, workload_label
+from crossover.report.figures.model import MAX_PANELS, MAX_SERIES, Figure, Panel
+from crossover.report.figures.style import BAND, INK, look
+from crossover.report.formatting import number, slug, tokens
+from crossover.report.quantities import QUANTITIES, Quantity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DRAWN = {
+    "e2e_s": ("end-to-end", "End-to-end time against context"),
+    "stable_decode_tok_s": ("stable-decode", "Stable decode throughput against context"),
+    "acceptance_length": ("acceptance", "Acceptance length against context"),
+}
+
+
+def build(context: Context) -> list[Figure]:
+    """Returns one figure a quantity that any cell has."""
+    figures = []
+    for key, (name, title) in DRAWN.items():
+        quantity = QUANTITIES[key]
+        frame, withheld = _frame(context, quantity)
+        if frame.empty:
+            continue
+        groups = list(frame.groupby("workload", sort=False))
+        panels = [_panel(context, name, quantity, str(label), part) for label, part in groups[:MAX_PANELS]]
+        lead = f"{quantity.meaning[0].upper()}{quantity.meaning[1:]}."
+        if key != "acceptance_length":
+            lead += " Where the order of two variants flips, the crossover is marked with its interval."
+        figures.append(Figure(name, title, lead, frame, panels, max(0, len(groups) - MAX_PANELS), withheld))
+    return figures
+
+
+def _frame(context: Context, quantity: Quantity) -> tuple[pd.DataFrame, list[str]]:
+    rows, withheld = [], []
+    for cell in context.sheet.good:
+        reading = cell.reading(quantity)
+        if reading.withheld:
+            withheld.append(f"{cell.variant}, {tokens(cell.input_tokens)}: withheld, {reading.withheld}")
+        elif reading.value is not None and cell.input_tokens is not None:
+            rows.append(
+                {
+                    "cell": cell.id,
+                    "variant": cell.variant,
+                    "workload": workload_label(cell.workload),
+                    "context_tokens": cell.input_tokens,
+                    "repeat": cell.repeat,
+                    quantity.key: reading.value,
+                    "low": reading.low,
+                    "high": reading.high,
+                    "run_key": cell.run_key,
+                }
+            )
+    return pd.DataFrame(rows), withheld
+
+
+def _panel(context: Context, name: str, quantity: Quantity, label: str, part: pd.DataFrame) -> Panel:
+    variants = list(context.sheet.variants) or sorted(set(part["variant"]))
+    present = [variant for variant in variants if variant in set(part["variant"])][:MAX_SERIES]
+    crossings = [
+        one
+        for one in context.analysis.crossings
+        if one.quantity == quantity.key and workload_label(one.workload) == label and one.context is not None
+    ]
+
+    def draw(axes: Axes) -> None:
+        _draw_lines(axes, quantity, part, present, variants)
+        _mark(axes, crossings)
+
+    told = "; ".join(_told(quantity, part[part["variant"] == variant], variant) for variant in present)
+    marks = " ".join(one.sentence for one in crossings)
+    return Panel(
+        f"{name}-{slug(label)}", label, f"{quantity.heading} against context. {told}. {marks}".strip(), draw
+    )
+
+
+def _draw_lines(
+    axes: Axes, quantity: Quantity, part: pd.DataFrame, present: Sequence[str], variants: Sequence[str]
+) -> None:
+    import seaborn as sns
+
+    for variant in present:
+        mine = part[part["variant"] == variant]
+        style = look(variants.index(variant))
+        sns.lineplot(
+            mine,
+            x="context_tokens",
+            y=quantity.key,
+            ax=axes,
+            errorbar=None,
+            label=variant,
+            markeredgewidth=0,
+            **style,
+        )
+        spread = mine.dropna(subset=["low", "high"])
+        if not spread.empty:
+            axes.vlines(
+                spread["context_tokens"], spread["low"], spread["high"], color=style["color"], linewidth=1.2
+            )
+    contexts = sorted(set(part["context_tokens"]))
+    ticks = contexts if len(contexts) <= 6 else contexts[:: -(-len(contexts) // 6)]
+    axes.set_xticks(ticks, [tokens(context) for context in ticks])
+    axes.set_xlabel("context, tokens")
+    axes.set_ylabel(quantity.heading)
+    axes.set_ylim(bottom=0)
+    axes.margins(x=0.08)
+    if len(present) > 1:
+        axes.legend(loc="best", ncols=1 if len(present) < 4 else 2)
+
+
+def _mark(axes: Axes, crossings: Sequence[Crossing]) -> None:
+    for one in crossings[:3]:
+        if one.context is None:
+            continue
+        if one.low is not None and one.high is not None:
+            axes.axvspan(one.low, one.high, color=BAND, alpha=0.18, linewidth=0)
+        axes.axvline(one.context, color=BAND, linewidth=1.3, linestyle=(0, (2, 2)))
+        label = f"crossover {tokens(round(one.context, -3))}"
+        axes.annotate(
+            label, (one.context, 0.03), xycoords=("data", "axes fraction"), xytext=(4, 0),
+            textcoords="offset points", fontsize=8.5, color=INK,
+        )  # fmt: skip
+
+
+def _told(quantity: Quantity, mine: pd.DataFrame, variant: str) -> str:
+    means = mine.groupby("context_tokens")[quantity.key].mean()
+    points = ", ".join(f"{number(float(value))} at {tokens(int(at))}" for at, value in means.items())  # type: ignore[call-overload]
+    return f"{variant}: {points}"
+
+
+__all__ = ["Workload", "build"]

@@ -1,0 +1,41 @@
+"""What a figure is before it is drawn: panels with a description in words, and the data behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+# More panels than this would bury the reader; the others are in the CSV.
+MAX_PANELS = 6
+# And more lines than this in one panel cannot be told apart.
+MAX_SERIES = 12
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One drawing: `description` says in words what it shows; `size_in` is width and height in inches."""
+
+    name: str
+    title: str
+    description: str
+    draw: Callable[[Axes], None]
+    size_in: tuple[float, float] = (4.6, 3.1)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the page: panels side by side, one CSV; `notes` are footnotes on what is not drawn."""
+
+    name: str
+    title: str
+    lead: str
+    frame: pd.DataFrame
+    panels: Sequence[Panel]
+    left_out: int = 0
+    notes: Sequence[str] = field(default_factory=tuple)
+    legend: Sequence[str] = field(default_factory=tuple)

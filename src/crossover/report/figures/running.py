@@ -1,0 +1,77 @@
+"""Running requests over time, a step line a variant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from crossover.report.context import Context, workload_label
+from crossover.report.figures.model import MAX_PANELS, MAX_SERIES, Figure, Panel
+from crossover.report.figures.style import look
+from crossover.report.formatting import number, slug, tokens
+from crossover.report.sheet import Cell
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAX_POINTS = 240
+
+
+def build(context: Context) -> list[Figure]:
+    """Returns the figure where any cell has a series of running requests."""
+    groups: dict[str, list[tuple[Cell, list[float], list[float]]]] = {}
+    for cell in context.sheet.good:
+        series = cell.metrics.get("series")
+        times, running = (
+            (series.get("t_s"), series.get("running")) if isinstance(series, Mapping) else (None, None)
+        )
+        if cell.repeat or not isinstance(times, list) or not isinstance(running, list) or not times:
+            continue
+        step = max(1, len(times) // MAX_POINTS)
+        label = f"{workload_label(cell.workload)}, {tokens(cell.input_tokens)}"
+        groups.setdefault(label, []).append((cell, times[::step], running[::step]))
+    if not groups:
+        return []
+    frame = pd.DataFrame(
+        [
+            {"cell": cell.id, "variant": cell.variant, "t_s": t, "running": count}
+            for lines in groups.values()
+            for cell, times, running in lines
+            for t, count in zip(times, running, strict=False)
+        ]
+    )
+    panels = [_panel(context, label, lines) for label, lines in list(groups.items())[:MAX_PANELS]]
+    lead = "Requests between their first and last output event, seen from the client; zero is the first send."
+    return [
+        Figure("running", "Running requests over time", lead, frame, panels, max(0, len(groups) - MAX_PANELS))
+    ]
+
+
+def _panel(context: Context, label: str, lines: list[tuple[Cell, list[float], list[float]]]) -> Panel:
+    variants = list(context.sheet.variants) or [cell.variant for cell, _, _ in lines]
+
+    def draw(axes: Axes) -> None:
+        for cell, times, running in lines[:MAX_SERIES]:
+            style = look(variants.index(cell.variant) if cell.variant in variants else 0)
+            axes.step(
+                times,
+                running,
+                where="post",
+                label=cell.variant,
+                color=style["color"],
+                linestyle=style["linestyle"],
+            )
+        axes.set_xlabel("time since first send, s")
+        axes.set_ylabel("running requests")
+        axes.set_ylim(bottom=0)
+        axes.set_xlim(left=0)
+        axes.legend(loc="best")
+
+    told = "; ".join(
+        f"{cell.variant}: at most {number(max((count for count in running if count is not None), default=None))}, "
+        f"ends after {number(times[-1])} s"
+        for cell, times, running in lines
+    )
+    return Panel(f"running-{slug(label)}", label, f"Running requests over time. {told}.", draw, (4.6, 2.6))

@@ -1,0 +1,88 @@
+"""Turns a panel into SVG text: deterministic, with title and description, themed by the page that holds it."""
+
+from __future__ import annotations
+
+import io
+import re
+from html import escape
+
+from crossover.report.figures.model import Panel
+from crossover.report.figures.style import SETTINGS, STAMP, VARIABLES
+
+
+def draw(panel: Panel, simulated: bool) -> str:
+    """Returns the panel as a standalone SVG document on white paper.
+
+    The bytes depend on the panel alone: no date, and identifiers hashed with the panel's name, so that panels can stand
+    on one page. Text stays text.
+    """
+    import matplotlib as mpl
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({**SETTINGS, "svg.hashsalt": panel.name}):
+        figure = Figure(figsize=panel.size_in, layout="constrained")
+        FigureCanvasSVG(figure)
+        axes = figure.subplots()
+        axes.set_title(panel.title)
+        panel.draw(axes)
+        if simulated:
+            _stamp(figure)
+        out = io.StringIO()
+        figure.savefig(
+            out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+        )
+    return _accessible(_tidy(out.getvalue()), panel, simulated)
+
+
+def inline(document: str) -> str:
+    """Returns a drawn document for use inside a page: no prologue, colours as variables, text in the page's font."""
+    body = document[document.index("<svg") :]
+    body = body.replace('<rect width="100%" height="100%" fill="#ffffff"/>', "", 1)
+    for colour, variable in VARIABLES.items():
+        body = body.replace(colour, f"var({variable})")
+    body = re.sub(r"font: (?:([\d]+|bold) )?([\d.]+px) [^;\"]+", _font, body)
+    return re.sub(r"\s*<!--.*?-->", "", body, flags=re.DOTALL)
+
+
+def _font(match: re.Match[str]) -> str:
+    weight = f"font-weight: {match[1]}; " if match[1] else ""
+    return f"{weight}font-size: {match[2]}"
+
+
+def _stamp(figure: object) -> None:
+    text = figure.text  # type: ignore[attr-defined]
+    text(
+        0.5,
+        0.5,
+        "SIMULATED",
+        ha="center",
+        va="center",
+        fontsize=34,
+        color=STAMP,
+        alpha=0.10,
+        weight="bold",
+        rotation=18,
+    )
+    text(0.995, 0.99, "SIMULATED", ha="right", va="top", fontsize=7.5, color=STAMP, weight="bold")
+
+
+def _tidy(document: str) -> str:
+    document = re.sub(r"<metadata>.*?</metadata>\s*", "", document, flags=re.DOTALL)
+    used = set(re.findall(r"(?:xlink:href=\"#|url\(#)([^\")]+)", document))
+    document = re.sub(r' id="([^"]+)"', lambda match: match[0] if match[1] in used else "", document)
+    return re.sub(r"<defs>\s*<style type=\"text/css\">[^<]*</style>\s*</defs>\s*", "", document, count=1)
+
+
+def _accessible(document: str, panel: Panel, simulated: bool) -> str:
+    words = f"{'Simulated. ' if simulated else ''}{panel.description}"
+    head = re.search(r"<svg[^>]*>", document)
+    if head is None:  # pragma: no cover - matplotlib always writes one
+        return document
+    tag = re.sub(r' (?:width|height)="[^"]*"', "", head[0])
+    names = f'role="img" aria-labelledby="{panel.name}-title {panel.name}-desc"'
+    told = (
+        f'<title id="{panel.name}-title">{escape(panel.title)}</title>'
+        f'<desc id="{panel.name}-desc">{escape(words)}</desc><rect width="100%" height="100%" fill="#ffffff"/>'
+    )
+    return f"{document[: head.start()]}{tag[:-1]} {names}>{told}{document[head.end() :]}"

@@ -1,0 +1,282 @@
+"""What stands first on the page: one card for every two variants and workload, and the caveats.
+
+A comparison whose configurations differ in more than the factor under test is told as figures of two set-ups, never as
+one engine being faster than the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from crossover.report.analysis import Comparison, Confound, Crossing, Factors, Workload
+from crossover.report.context import Context, cell_label, workload_label
+from crossover.report.formatting import join, number, percent, plural, tokens
+from crossover.report.quantities import QUANTITIES
+from crossover.report.sheet import Cell
+from crossover.report.tables.cells import QUIET
+from crossover.report.timeline import shares
+
+# Cards beyond this stand in the table of comparisons alone.
+MAX_CARDS = 6
+# Lines of a failed cell's log that the page shows.
+TAIL_LINES = 12
+
+
+@dataclass(frozen=True)
+class Line:
+    """One context of a card: both figures with their anchors, and the ratio in words."""
+
+    quantity: str
+    context: str
+    first: str
+    second: str
+    first_href: str
+    second_href: str
+    ratio: str
+    interval: str
+    leader: str
+
+
+@dataclass(frozen=True)
+class Card:
+    """The verdict on two variants over the contexts of one workload."""
+
+    first: str
+    second: str
+    workload: str
+    sentence: str
+    crossings: Sequence[str]
+    reason: str
+    lines: Sequence[Line]
+    controlled: bool
+    label: str
+
+
+@dataclass(frozen=True)
+class Caveat:
+    """Something to know before believing a number; `kind` names it in one or two words."""
+
+    kind: str
+    text: str
+    href: str = ""
+    grave: bool = False
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failed cell with its reason and the end of its log."""
+
+    label: str
+    anchor: str
+    reason: str
+    tail: Sequence[str]
+
+
+def cards(context: Context) -> tuple[list[Card], int]:
+    """Returns the cards that are shown and how many more there are."""
+    groups: dict[tuple[str, str, Workload], list[Comparison]] = {}
+    for one in context.analysis.comparisons:
+        if one.ratio is not None and one.quantity in ("e2e_s", "stable_decode_tok_s"):
+            groups.setdefault((one.first, one.second, one.workload), []).append(one)
+    shown = [_card(context, *key, found) for key, found in list(groups.items())[:MAX_CARDS]]
+    return shown, max(0, len(groups) - MAX_CARDS)
+
+
+def _card(context: Context, first: str, second: str, workload: Workload, found: Sequence[Comparison]) -> Card:
+    ledger = context.analysis.confound(first, second)
+    crossings = [
+        one
+        for one in context.analysis.crossings
+        if (one.first, one.second, one.workload) == (first, second, workload)
+    ]
+    times = [one for one in found if one.quantity == "e2e_s"] or list(found)
+    ordered = sorted(found, key=lambda one: (one.quantity != "e2e_s", one.input_tokens or 0))
+    return Card(
+        first=first,
+        second=second,
+        workload=workload_label(workload),
+        sentence=_sentence(sorted(times, key=lambda one: one.input_tokens or 0), ledger, crossings),
+        crossings=[one.sentence for one in crossings],
+        reason=_reason(context, first, second, workload),
+        lines=[_line(context, one) for one in ordered],
+        controlled=bool(ledger and ledger.controlled),
+        label=ledger.label if ledger else "not examined",
+    )
+
+
+def _sentence(times: Sequence[Comparison], ledger: Confound | None, crossings: Sequence[Crossing]) -> str:
+    controlled = bool(ledger and ledger.controlled)
+    leaders: dict[str, list[str]] = {}
+    for one in times:
+        leaders.setdefault(one.faster or "", []).append(tokens(one.input_tokens))
+    parts = []
+    for variant, contexts in leaders.items():
+        where = join(contexts)
+        if not variant:
+            parts.append(f"no difference shown at {where}")
+        elif controlled:
+            parts.append(f"{variant} is faster at {where}")
+        else:
+            parts.append(f"the {variant} set-up took less time at {where}")
+    sentence = "; ".join(parts)
+    return f"{sentence[0].upper()}{sentence[1:]}." if sentence else "Nothing to compare."
+
+
+def _reason(context: Context, first: str, second: str, workload: Workload) -> str:
+    told = [
+        one.sentence
+        for one in context.analysis.factors
+        if {one.base, one.other} == {first, second} and one.cells[0].workload == workload and one.sentence
+    ]
+    return " ".join(told)
+
+
+def _line(context: Context, one: Comparison) -> Line:
+    quantity = QUANTITIES[one.quantity]
+    first, second = one.cells
+    spread = f"{number(one.low)} to {number(one.high)}" if one.low is not None else ""
+    return Line(
+        quantity=quantity.label,
+        context=tokens(one.input_tokens),
+        first=f"{number(one.first_value)} {quantity.unit}",
+        second=f"{number(one.second_value)} {quantity.unit}",
+        first_href=context.href(first),
+        second_href=context.href(second),
+        ratio=f"× {number(one.ratio)}",
+        interval=spread,
+        leader=one.faster or "no difference shown",
+    )
+
+
+def failures(context: Context) -> list[Failure]:
+    """Returns every failed cell."""
+    failed = [*context.sheet.failed, *(cell for cell in context.sheet.retest_cells if not cell.ok)]
+    return [
+        Failure(cell_label(cell), context.href(cell)[1:], cell.reason or "", _tail(cell)) for cell in failed
+    ]
+
+
+def _tail(cell: Cell) -> list[str]:
+    tail = cell.metrics.get("log_tail")
+    return [str(line) for line in tail][-TAIL_LINES:] if isinstance(tail, list) else []
+
+
+def caveats(context: Context) -> list[Caveat]:
+    """Returns what weakens the numbers, the gravest first."""
+    found = [
+        *_simulated(context), *_failed(context), *_confounded(context), *_withheld(context), *_findings(context),
+        *_contaminated(context), *_few(context), *_other_time(context), *_open_items(context),
+    ]  # fmt: skip
+    return sorted(found, key=lambda one: not one.grave)
+
+
+def _simulated(context: Context) -> list[Caveat]:
+    if not context.sheet.simulated:
+        return []
+    return [
+        Caveat(
+            "Simulated",
+            "No GPU ran. The simulated engine made every number here; none is a measurement.",
+            "",
+            True,
+        )
+    ]
+
+
+def _failed(context: Context) -> list[Caveat]:
+    failed = len(failures(context))
+    total = len(context.sheet.cells) + len(context.sheet.retest_cells)
+    if not failed:
+        return []
+    return [
+        Caveat(
+            "Failed",
+            f"{failed} of {plural(total, 'cell')} failed; the next run tries them again.",
+            "#failed",
+            True,
+        )
+    ]
+
+
+def _confounded(context: Context) -> list[Caveat]:
+    return [
+        Caveat("Confounded", f"{ledger.first} against {ledger.second}: {ledger.label}.", "#confounds", True)
+        for ledger in context.analysis.confounds
+        if not ledger.controlled
+    ][:4]
+
+
+def _withheld(context: Context) -> list[Caveat]:
+    count = Counter[str]()
+    for cell in context.sheet.good:
+        for quantity in QUANTITIES.values():
+            if reason := cell.reading(quantity).withheld:
+                count[f"{quantity.label}: {reason}"] += 1
+    shown = [
+        Caveat("Withheld", f"{text} ({plural(number_of, 'cell')}).", "#cells", True)
+        for text, number_of in count.most_common(4)
+    ]
+    rest = len(count) - len(shown)
+    return (
+        [*shown, Caveat("Withheld", f"{plural(rest, 'more reason')} in the footnotes.", "#notes")]
+        if rest > 0
+        else shown
+    )
+
+
+def _findings(context: Context) -> list[Caveat]:
+    kinds = Counter(
+        f"{str(audit.get('audit')).replace('_', ' ')}: {audit.get('verdict')}"
+        for cell in context.sheet.good
+        for audit in cell.audits
+        if audit.get("verdict") not in QUIET and not audit.get("withholds")
+    )
+    if not kinds:
+        return []
+    told = ", ".join(f"{kind} ({count})" for kind, count in kinds.most_common(5))
+    return [Caveat("Audits", f"Findings that withhold nothing: {told}.", "#findings")]
+
+
+def _contaminated(context: Context) -> list[Caveat]:
+    tagged = [
+        cell for cell in context.sheet.good if (cell.metrics.get("contamination") or {}).get("requests")
+    ]
+    if not tagged:
+        return []
+    text = f"{plural(len(tagged), 'cell')} with requests that overlapped compilation, retries or preemption; shown both ways."
+    return [Caveat("Contaminated", text, "#contamination")]
+
+
+def _few(context: Context) -> list[Caveat]:
+    repeats = Counter((cell.variant, cell.workload, cell.input_tokens) for cell in context.sheet.good)
+    if repeats and max(repeats.values()) == 1:
+        text = "Each cell was measured once: intervals cover the spread within a run, not from run to run."
+        return [Caveat("One repeat", text)]
+    return []
+
+
+def _other_time(context: Context) -> list[Caveat]:
+    split = [found for deployment in context.sheet.deployments if (found := shares(deployment))]
+    total = sum(one.total_s for one in split)
+    other = sum(one.other_s for one in split)
+    if not total or other <= 0.02 * total:
+        return []
+    return [
+        Caveat(
+            "GPU time",
+            f"{percent(other / total)} of the held time was neither start-up, warm-up nor measurement.",
+            "#gpu-time",
+        )
+    ]
+
+
+def _open_items(context: Context) -> list[Caveat]:
+    waiting = [item for item in context.sheet.retest if not item.cells]
+    if not waiting:
+        return []
+    return [Caveat("Retest", f"{plural(len(waiting), 'retest item')} not run yet.", "#retest")]
+
+
+__all__ = ["Card", "Caveat", "Factors", "Failure", "cards", "caveats", "failures"]
