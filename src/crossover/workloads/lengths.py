@@ -56,27 +56,26 @@ def gather(pieces: Iterable[str], tokens: int, tokenizer: Tokenizer) -> tuple[st
 
 
 def exactly(text: str, tokens: int, tokenizer: Tokenizer, counted: int | None = None) -> str:
-    """Returns the text cut, and where a cut inside a word would be needed filled up, to exactly `tokens`
-    tokens.
+    """Returns the text cut, or filled up where only a cut inside a word would do, to `tokens` tokens.
 
-    The text must hold at least `tokens` tokens. Each round counts the whole text again, since tokens near a
-    cut merge in ways that only the tokenizer knows; two or three rounds do.
+    The length is changed at the tail alone, then the whole is counted again: what tokens do there depends on
+    all before them only in theory; one round nearly always does.
+
+    Args:
+        text: with about as many tokens as wanted.
+        tokens: the wanted number.
+        tokenizer: what counts.
+        counted: the tokens of the text, if known already.
 
     Raises:
         CrossoverError: the count does not settle on the wanted number.
     """
-    filler: str | None = None
     for _ in range(_ATTEMPTS):
         counted = tokenizer.count(text) if counted is None else counted
-        if counted == tokens and not text[-1].isspace():
+        # Chat templates strip the end of a message, and with it the tokens of its spaces.
+        if counted == tokens and not text[-1:].isspace():
             return text
-        if counted > tokens:
-            text = _drop(text, counted - tokens, tokenizer)
-        elif text[-1].isspace():
-            text = text.rstrip()  # chat templates strip the end, and the tokens of the spaces with it
-        else:
-            filler = filler or _find_filler(text[-400:], tokenizer)
-            text += filler * (tokens - counted)
+        text = _change_tail(text, tokens - counted, tokenizer)
         counted = None
     raise CrossoverError(
         f"cannot bring a text to exactly {tokens} tokens with this tokenizer; "
@@ -84,13 +83,25 @@ def exactly(text: str, tokens: int, tokenizer: Tokenizer, counted: int | None = 
     )
 
 
-def _drop(text: str, excess: int, tokenizer: Tokenizer) -> str:
-    """Returns the text without its last `excess` tokens or a few more; only the tail is tokenized."""
-    start = max(0, len(text) - 16 * excess - 400)
+def _change_tail(text: str, change: int, tokenizer: Tokenizer) -> str:
+    """Returns the text with `change` tokens more or fewer at its end, as far as its tail alone can tell."""
+    start = max(0, len(text) - 16 * abs(change) - 400)
     while start > 0 and not text[start].isspace():
         start -= 1
     tail = text[start:]
-    return (text[:start] + tokenizer.cut(tail, max(0, tokenizer.count(tail) - excess))).rstrip()
+    wanted = max(0, tokenizer.count(tail) + change)
+    tail = tail.rstrip()
+    for _ in range(_ATTEMPTS):
+        counted = tokenizer.count(tail)
+        if counted == wanted:
+            break
+        if counted > wanted:
+            shorter = tokenizer.cut(tail, wanted)
+            # A cut can stop at the same place for ever: the end of a word is not always the end of a token.
+            tail = shorter if shorter != tail else tail[:-1].rstrip()
+        else:
+            tail += _find_filler(tail, tokenizer) * (wanted - counted)
+    return text[:start] + tail
 
 
 def _find_filler(tail: str, tokenizer: Tokenizer) -> str:

@@ -16,7 +16,7 @@ from crossover.workloads.tokenizers import Tokenizer, open_tokenizer
 
 @dataclass(frozen=True)
 class Prompt:
-    """One prompt; exactly one of text, token_ids and messages is set. Lengths in tokens, None: not counted."""
+    """One prompt; exactly one of text, token_ids and messages is set. None: not counted."""
 
     output_tokens: int
     prompt_tokens: int | None
