@@ -8,9 +8,9 @@ here.
 from crossover.client.fitness import FitnessLimits
 from crossover.client.interpretation import Interpretation, interpret
 from crossover.client.outcome import REASONS
-from crossover.client.probing import ProbeResult, complete_once, probe
+from crossover.client.probing import ProbeInconclusiveError, ProbeResult, complete_once, probe
 from crossover.client.recording import record
-from crossover.client.settings import Endpoint, Load, Progress, Sampling
+from crossover.client.settings import Endpoint, Load, Progress, Sampling, TokenCounts
 
 __all__ = [
     "REASONS",
@@ -18,9 +18,11 @@ __all__ = [
     "FitnessLimits",
     "Interpretation",
     "Load",
+    "ProbeInconclusiveError",
     "ProbeResult",
     "Progress",
     "Sampling",
+    "TokenCounts",
     "complete_once",
     "interpret",
     "probe",

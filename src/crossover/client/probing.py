@@ -25,6 +25,11 @@ from crossover.errors import CrossoverError
 
 _PROMPT = "Count slowly from one to ten, and say why you count."
 _PROBE_TOKENS = 32
+_BUSY = (408, 425, 429)
+
+
+class ProbeInconclusiveError(CrossoverError):
+    """The server did not answer the probe (busy, failed, too slow): nothing is known of its fields."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,7 @@ def probe(endpoint: Endpoint, sampling: Sampling, timeout_s: float = 600.0) -> P
         sampling, token_counts="continuous_usage", extra={"return_token_ids": True, **sampling.extra}
     )
     answer = _ask(endpoint, generous, _PROBE_TOKENS, timeout_s)
-    if answer.reason == "http_4xx":
+    if answer.reason == "http_4xx" and answer.http_status not in _BUSY:
         answer = _ask(endpoint, replace(sampling, token_counts="none"), _PROBE_TOKENS, timeout_s)
     deltas = [(event, choice) for event in answer.events for choice in event.get("choices") or ()]
     unknown = sorted({name for _, choice in deltas for name in unknown_output(_fields(choice))})
@@ -126,7 +131,11 @@ def probe(endpoint: Endpoint, sampling: Sampling, timeout_s: float = 600.0) -> P
         )
     bearing = [(event, choice) for event, choice in deltas if _output_names(choice)]
     if not bearing:
-        raise CrossoverError(f"probe: no output came back: {_why_nothing(answer)}")
+        refused = answer.reason == "http_4xx" and answer.http_status not in _BUSY
+        final = refused or answer.completion_tokens or answer.reason in ("no_output", "not_streamed")
+        raise (CrossoverError if final else ProbeInconclusiveError)(
+            f"probe: no output came back: {_why_nothing(answer)}"
+        )
     return ProbeResult(
         fields=tuple(sorted({name for _, choice in bearing for name in _output_names(choice)})),
         usage=answer.completion_tokens is not None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ FORMAT = 1
 
 def record(
     endpoint: Endpoint,
-    prompts: Sequence[Mapping[str, Any]],
+    prompts: Iterable[Mapping[str, Any]],
     load: Load,
     sampling: Sampling,
     out_dir: Path,
@@ -39,7 +39,7 @@ def record(
     reads it.
 
     Args:
-        prompts: lines of a prompts file; used again in order where the load needs more.
+        prompts: lines of a prompts file, read once; used again in order where the load needs more.
         on_progress: called about twice a second from within the loop; it must return quickly.
         should_stop: asked about twenty times a second; when true, requests under way are given up as
             `stopped`.
@@ -53,7 +53,7 @@ def record(
         (out_dir / name).unlink(missing_ok=True)
     book = RequestBook(endpoint, prompts, sampling)
     target = Target(endpoint)
-    about = _about(endpoint, load, sampling, len(prompts))
+    about = _about(endpoint, load, sampling, len(book))
     _write(out_dir, about)
     spool = Spool(out_dir / SPOOL_NAME)
     recorder = Recorder(target, book, make_schedule(load, len(book)), load, spool, on_progress, should_stop)

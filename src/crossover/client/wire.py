@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,22 +92,23 @@ class RequestBook:
     mapped, so that many long prompts cost page cache rather than memory.
     """
 
-    def __init__(self, endpoint: Endpoint, prompts: Sequence[Mapping[str, Any]], sampling: Sampling) -> None:
-        if not prompts:
-            raise InputError("no prompts", remedy="give at least one")
-        self._endpoint, self._prompts = endpoint, prompts
+    def __init__(self, endpoint: Endpoint, prompts: Iterable[Mapping[str, Any]], sampling: Sampling) -> None:
+        self._endpoint = endpoint
         self._run_id = uuid.uuid4().hex[:12]
         self._spans: list[tuple[int, int]] = []
-        self._asked: list[tuple[int | None, int | None]] = []
+        self._asked: list[tuple[int, int | None, int | None]] = []
         with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as spool:
             start = 0
-            for prompt in prompts:
+            for position, prompt in enumerate(prompts):
                 body = orjson.dumps(body_of(endpoint, prompt, sampling))
                 spool.write(body)
                 self._spans.append((start, start + len(body)))
-                self._asked.append((prompt.get("output_tokens"), prompt.get("prompt_tokens")))
+                index = prompt.get("index", position)
+                self._asked.append((int(index), prompt.get("output_tokens"), prompt.get("prompt_tokens")))
                 start += len(body)
             self._bodies = _mapped(spool, start)
+        if not self._spans:
+            raise InputError("no prompts", remedy="give at least one")
 
     def __len__(self) -> int:
         return len(self._spans)
@@ -116,10 +117,8 @@ class RequestBook:
         """Returns what request number `request` is; prompts are used again in order where there are too
         few.
         """
-        index = request % len(self._spans)
-        asked, expected = self._asked[index]
-        prompt_index = self._prompts[index].get("index", index)
-        return Planned(request, int(prompt_index), f"crossover-{self._run_id}-{request}", asked, expected)
+        index, asked, expected = self._asked[request % len(self._spans)]
+        return Planned(request, index, f"crossover-{self._run_id}-{request}", asked, expected)
 
     def pieces(self, request: int) -> Iterator[memoryview]:
         """Yields the request's head and its body."""
