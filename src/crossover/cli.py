@@ -18,7 +18,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"crossover {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name in sorted(module.name for module in pkgutil.iter_modules(commands.__path__)):
+    for name in _command_names():
         module = importlib.import_module(f"{commands.__name__}.{name}")
         subparser = subparsers.add_parser(
             name.replace("_", "-"), help=module.HELP, description=module.HELP, allow_abbrev=False
@@ -26,6 +26,12 @@ def build_parser() -> argparse.ArgumentParser:
         module.configure(subparser)
         subparser.set_defaults(run=module.run)
     return parser
+
+
+def _command_names() -> list[str]:
+    """Returns the modules of `crossover.commands`; an underscore marks those that several commands share."""
+    names = (module.name for module in pkgutil.iter_modules(commands.__path__))
+    return sorted(name for name in names if not name.startswith("_"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

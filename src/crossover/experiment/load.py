@@ -8,10 +8,11 @@ from typing import Any
 
 from crossover.errors import InputError
 from crossover.experiment.model import Experiment, RetestItem, Variant, Workload
-from crossover.experiment.schemas import check, suggestion
+from crossover.experiment.schemas import SCHEMA_DIR, check, suggestion
 from crossover.experiment.yaml_files import read_yaml
 
-CONFIG_DIR = Path("config")
+# The configuration of the working folder, else that of the checkout this package was installed from.
+CONFIG_DIR = Path("config") if Path("config").is_dir() else SCHEMA_DIR.parents[1] / "config"
 DEFAULTS: Mapping[str, Any] = {
     "models": {},
     "metrics": {"percentiles": [50, 90]},

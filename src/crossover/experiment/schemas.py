@@ -36,8 +36,12 @@ def validator(name: str) -> Draft202012Validator:
 
 
 def check(data: Any, name: str, file: Path) -> None:
-    """Raises InputError for the first and most telling fault of `data`, with its path and what would be right."""
-    error = best_match(validator(name).iter_errors(data))
+    """Raises InputError for the first and most telling fault of `data`, with its path and what would be right.
+
+    In a variant a null removes an inherited field, so it fits wherever the field does.
+    """
+    checked = _without_nulls(data) if name == "variant" else _without_variant_nulls(data)
+    error = best_match(validator(name).iter_errors(checked))
     if error is None:
         return
     while error.context:  # of a `oneOf`, the branch that came furthest tells most
@@ -48,6 +52,21 @@ def check(data: Any, name: str, file: Path) -> None:
     place = ".".join(str(part) for part in error.absolute_path) or "(top level)"
     problem, remedy = _explain(error)
     raise InputError(problem, file=file, place=place, remedy=remedy)
+
+
+def _without_variant_nulls(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {
+            key: _without_nulls(value) if key == "variants" else _without_variant_nulls(value)
+            for key, value in data.items()
+        }
+    return [_without_variant_nulls(item) for item in data] if isinstance(data, list) else data
+
+
+def _without_nulls(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {key: _without_nulls(value) for key, value in data.items() if value is not None}
+    return data
 
 
 def nearest(name: str, known: list[str]) -> str | None:

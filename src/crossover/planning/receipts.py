@@ -59,6 +59,7 @@ def stale_receipts(plan: Plan) -> Iterator[Path]:
         incomplete |= lacks_metrics
     if incomplete:
         yield report_receipt(plan)
+        yield sheet_path(root, "report", report_receipt(plan).stem)
 
 
 def report_receipt(plan: Plan) -> Path:

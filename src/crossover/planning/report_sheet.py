@@ -7,9 +7,10 @@ import platform
 from collections.abc import Mapping
 from typing import Any
 
+from crossover.experiment import expand
 from crossover.experiment.model import Variant
 from crossover.planning.cost import Prediction, predict
-from crossover.planning.jobs import Deployment, Plan, PlannedCell
+from crossover.planning.jobs import Deployment, Plan, PlannedCell, build_plan
 from crossover.planning.summary import summarise
 
 LIBRARIES = ("crossover", "snakemake", "pandas", "numpy", "pyarrow", "matplotlib", "seaborn")
@@ -110,7 +111,7 @@ def _retest(plan: Plan, item: Any, predictions: Mapping[str, Prediction]) -> dic
         "not_included": item.not_included,
         "status": "measured" if applied else "not run",
         "cells": [_cell(plan, deployment, cell, predictions) for deployment, cell in cells],
-        "gpu_hours_predicted": _item_gpu_hours(plan, item.id, predictions, cells) if applied else None,
+        "gpu_hours_predicted": _item_gpu_hours(plan, item.id, predictions, cells) if applied else _price(plan, item.id),
     }
 
 
@@ -126,6 +127,13 @@ def _item_gpu_hours(
             return None
         total_s += prediction.start_s + sum(duration for duration in durations if duration is not None)
     return total_s * int(plan.experiment.hardware["gpus"]) / 3600
+
+
+def _price(plan: Plan, number: int) -> float | None:
+    """Returns the GPU hours that an item which was not applied would cost against this store."""
+    alone = build_plan(plan.experiment, expand(plan.experiment, [number]), plan.store)
+    hours: float | None = summarise(alone, predict(alone))["gpu_hours"]
+    return hours
 
 
 def _versions() -> dict[str, str]:

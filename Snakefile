@@ -1,0 +1,19 @@
+"""Targets and includes only: the rules are in workflow/rules/, the work is in the package `crossover`."""
+
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/prepare.smk"
+include: "workflow/rules/deploy.smk"
+include: "workflow/rules/analyse.smk"
+include: "workflow/rules/report.smk"
+
+
+rule report:
+    default_target: True
+    localrule: True
+    input:
+        ancient(REPORT_RECEIPT),

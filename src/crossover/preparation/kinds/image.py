@@ -1,0 +1,58 @@
+"""Images: what a server is started from, with the engine's version as observed."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from crossover import __version__
+
+if TYPE_CHECKING:
+    from crossover.preparation.prepare import Task
+
+
+def make(task: Task) -> None:
+    """Makes sure that the image of a recipe is on this machine, and sets down what it is.
+
+    Raises:
+        CrossoverError: it cannot be had, or holds another version than is declared.
+    """
+    facts = _FETCHERS[task.recipe["launcher"]](task)
+    with task.store.create("image", task.recipe, dict(facts)) as place:
+        (place / "image.json").write_text(json.dumps(facts, indent=1, sort_keys=True))
+
+
+def _simulated(task: Task) -> Mapping[str, Any]:
+    return {"simulated": True, "crossover": __version__}
+
+
+def _process(task: Task) -> Mapping[str, Any]:
+    launcher = task.detail["variant"]["launcher"]
+    if "environment" not in launcher:
+        return {"command": launcher.get("command")}
+    environments = importlib.import_module("crossover.environments")
+    task.say(f"environment {launcher['environment']}")
+    facts: Mapping[str, Any] = environments.ensure(launcher["environment"], task.say)
+    return facts
+
+
+def _container(task: Task) -> Mapping[str, Any]:
+    images = importlib.import_module("crossover.launchers.images")
+    facts: Mapping[str, Any] = images.fetch(task.recipe["image"], task.say)
+    return facts
+
+
+def _declared(task: Task) -> Mapping[str, Any]:
+    return {"image": task.recipe.get("image"), "declared_only": True}
+
+
+_FETCHERS: dict[str, Callable[[Task], Mapping[str, Any]]] = {
+    "simulated": _simulated,
+    "process": _process,
+    "docker": _container,
+    "apptainer": _container,
+    "external": _declared,
+    "gpustack": _declared,
+}
