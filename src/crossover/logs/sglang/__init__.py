@@ -1,0 +1,16 @@
+"""The reader of SGLang's log, 0.2 to today: rows by topic, put together to one table.
+
+May import `crossover.logs` modules outside the other engines' packages.
+"""
+
+from __future__ import annotations
+
+from crossover.logs.sglang import batches, config, graphs, incidents, pools, startup
+from crossover.logs.sglang.finish import finish
+from crossover.logs.table import LogTable
+
+TABLE = LogTable(
+    engine="sglang",
+    kinds=(*batches.KINDS, *startup.KINDS, *pools.KINDS, *graphs.KINDS, *config.KINDS, *incidents.KINDS),
+    finish=finish,
+)

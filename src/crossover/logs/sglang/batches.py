@@ -1,0 +1,243 @@
+"""Batch lines: `Prefill batch` and `Decode batch` in every version's wording, each batch once.
+
+A line is a list of `key: value` pairs whose keys came, went and moved between versions. So nothing relies on
+their order: the first line of a kind teaches its layout, and later lines are read with one expression until
+the layout changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from crossover.logs.builder import Builder
+from crossover.logs.lines import Line
+from crossover.logs.model import DecodeBatch, PrefillBatch
+from crossover.logs.sglang.repeats import Repeats
+from crossover.logs.table import LineKind, kind
+
+_INT, _FLOAT, _BOOL = r"(\d{1,15})(?![\d.])", r"(-?\d{1,12}\.\d\d)(?!\d)", r"(True|False)\b"
+_READ: Mapping[str, Callable[[str], Any]] = {_INT: int, _FLOAT: float, _BOOL: "True".__eq__}
+
+_SHARED = {
+    "#running-req": ("running", _INT),
+    "#queue-req": ("queued", _INT),
+    "token usage": ("kv_usage", _FLOAT),
+    "full token usage": ("kv_usage", _FLOAT),
+    "cuda graph": ("graph", _BOOL),
+    "cpu graph": ("graph", _BOOL),
+    "npu graph": ("graph", _BOOL),
+    "xpu graph": ("graph", _BOOL),
+    "hip graph": ("graph", _BOOL),
+    "graph": ("graph", _BOOL),
+}
+_PREFILL = _SHARED | {
+    "#new-seq": ("new_seq", _INT),
+    "#new-token": ("new_tokens", _INT),
+    "#cached-token": ("cached_tokens", _INT),
+    "#pending-token": ("pending_tokens", _INT),
+    "input throughput (token/s)": ("prefill_tok_s", _FLOAT),
+}
+_DECODE = _SHARED | {
+    "#token": ("tokens", _INT),
+    "#full token": ("tokens", _INT),
+    "#gpu token": ("tokens", _INT),
+    "gpu token usage": ("kv_usage", _FLOAT),
+    "swa token usage": ("swa_usage", _FLOAT),
+    "mamba usage": ("mamba_usage", _FLOAT),
+    "accept len": ("accept_len", _FLOAT),
+    "accept rate": ("accept_rate", _FLOAT),
+    "gen throughput (token/s)": ("decode_tok_s", _FLOAT),
+}
+_MARKS = ("Prefill batch", "Decode batch")
+_PAIR = re.compile(r"([#a-zA-Z][^:,\[\]]{0,40}): ?([^,\s]*)")
+
+
+class Layout:
+    """How the lines of one kind are laid out, as learned from one line of it.
+
+    Args:
+        names: key as printed -> (field, pattern of its value).
+        fields: the record's fields in order; `read` returns values in that order.
+    """
+
+    def __init__(self, names: Mapping[str, tuple[str, str]], fields: Sequence[str]) -> None:
+        self._names, self._fields = names, fields
+        self._pattern: re.Pattern[str] | None = None
+        self._readers: list[Callable[[str], Any] | None] = []
+        self._groups: list[int] = []
+
+    def read(self, body: str) -> list[Any] | None:
+        """Returns the values in the order of the fields (None where absent), or None if there is none."""
+        match = self._pattern.match(body) if self._pattern else None
+        if match is None:
+            values = self._learn(body)
+            return values if any(value is not None for value in values) else None
+        found = match.groups()
+        return [
+            None if reader is None else reader(found[group])
+            for reader, group in zip(self._readers, self._groups, strict=True)
+        ]
+
+    def _learn(self, body: str) -> list[Any]:
+        pieces: list[str] = []
+        field_of_group: dict[str, tuple[int, str]] = {}
+        values: dict[str, Any] = {}
+        for match in _PAIR.finditer(body):
+            field, pattern = self._names.get(match[1], ("", ""))
+            valued = re.match(pattern, match[2]) if field and field not in values else None
+            if valued is None:
+                pieces.append(re.escape(match[1]) + r": ?[^,\s]*")
+                continue
+            values[field] = _READ[pattern](valued[1])
+            field_of_group[field] = (len(field_of_group), pattern)
+            pieces.append(re.escape(match[1]) + ": ?" + pattern)
+        # The last key must not be followed by one more, or a layout would hide a longer one.
+        self._pattern = (
+            re.compile(", ".join(pieces) + r"(?!, [#a-zA-Z][\w #-]*:)") if field_of_group else None
+        )
+        places = [field_of_group.get(field) for field in self._fields]
+        self._readers = [_READ[place[1]] if place else None for place in places]
+        self._groups = [place[0] if place else 0 for place in places]
+        return [values.get(field) for field in self._fields]
+
+
+PREFILL_FIELDS = PrefillBatch._fields[2:-1]
+DECODE_FIELDS = DecodeBatch._fields[2:-1]
+
+
+class Batches:
+    """The batch lines of one log: layouts, and who has told of which batch already."""
+
+    def __init__(self, builder: Builder) -> None:
+        self.prefill_layout = Layout(_PREFILL, PREFILL_FIELDS)
+        self.decode_layout = Layout(_DECODE, DECODE_FIELDS)
+        self.prefill: Repeats[PrefillBatch] = Repeats(builder.prefill_batches.append)
+        self.decode: Repeats[DecodeBatch] = Repeats(builder.decode_batches.append)
+        self.last_number = {"prefill": -1, "decode": -1}
+        self.highest_dp: int | None = None
+
+    @classmethod
+    def of(cls, builder: Builder) -> Batches:
+        """The one of this builder, made when first asked for."""
+        found: Batches | None = builder.facts.get("sglang_batches")
+        if found is None:
+            found = builder.facts["sglang_batches"] = cls(builder)
+        return found
+
+
+def _stamp(builder: Builder, line: Line) -> str | None:
+    """Counts which clock spoke, and returns the outer stamp where it is another one than `t`."""
+    head = line.head
+    if head.t is None:
+        return None
+    if head.t_outer == head.t:
+        builder.clock_outer += 1
+        return head.t_outer
+    builder.clock_engine += 1
+    return head.t_outer
+
+
+def _statements(line: Line, match: re.Match[str], word: str) -> Iterator[tuple[Line, str]]:
+    """Yields the statement, and those of its kind that are glued to it; each ends where the next begins."""
+    where, body = line, match[2]
+    while (cut := min((at for mark in _MARKS if (at := body.find(mark)) >= 0), default=-1)) >= 0:
+        piece = body[: max(body.rfind("[", 0, cut), 0) or cut]
+        yield where, piece if "#queue-req: " in piece else piece.rpartition(", ")[0]
+        where = Line(line.text, len(line.text) - len(body) + cut, line.number)
+        body = body[cut + len(word) :].lstrip("., ") if body.startswith(word, cut) else ""
+    if body:
+        yield where, body
+
+
+def _on_prefill(builder: Builder, line: Line, match: re.Match[str]) -> bool:
+    state = Batches.of(builder)
+    for where, body in _statements(line, match, "Prefill batch"):
+        values = state.prefill_layout.read(body)
+        if values is None or values[1] is None:
+            return False
+        if values[5] is None and match[1]:  # 0.2 to 0.3: "Prefill batch(mixed #running-req: 3)."
+            values[5] = int(match[1])
+        rank = where.rank
+        row = PrefillBatch._make((where.t, rank, *values, _stamp(builder, where)))
+        state.last_number["prefill"] = where.number
+        _note_dp(state, rank)
+        state.prefill.add((values[0], values[1], values[2]), rank, where, row)
+    return True
+
+
+def _on_decode(builder: Builder, line: Line, match: re.Match[str]) -> bool:
+    state = Batches.of(builder)
+    for where, body in _statements(line, match, "Decode batch"):
+        values = state.decode_layout.read(body)
+        if values is None or values[0] is None:
+            return False
+        rank = where.rank
+        row = DecodeBatch._make((where.t, rank, *values, _stamp(builder, where)))
+        state.last_number["decode"] = where.number
+        _note_dp(state, rank)
+        state.decode.add((values[0],), rank, where, row)
+    return True
+
+
+def _note_dp(state: Batches, rank: Mapping[str, int] | None) -> None:
+    if rank and (dp := rank.get("dp")) is not None and (state.highest_dp is None or dp > state.highest_dp):
+        state.highest_dp = dp
+
+
+def _on_cut(name: str, handler: Callable[[Builder, Line, re.Match[str]], bool]) -> Callable[..., bool | None]:
+    """A line that was cut short: its complete pairs are true all the same. It still counts as unparsed."""
+
+    def handle(builder: Builder, line: Line, match: re.Match[str]) -> bool | None:
+        if Batches.of(builder).last_number[name] == line.number:
+            return None  # the statement went on in the next line and was read whole
+        return handler(builder, line, match)
+
+    return handle
+
+
+def flush(builder: Builder) -> None:
+    """Writes out the batches that still wait for a lower rank to tell of them."""
+    state = Batches.of(builder)
+    state.prefill.flush()
+    state.decode.flush()
+
+
+# A wrapped line must not pass for a whole one: it has no queue yet, or it ends within a key or a value.
+_WHOLE = (
+    r"(?!.*(?:[#:(]|#[\w-]{1,20}|[a-z] ?: ?|throughput[^:]{0,12}:? ?\d*(?:\.\d?)?"
+    r"|: (?:T|F|Tr|Fa|Tru|Fal|Fals))$)"
+)
+
+KINDS: tuple[LineKind, ...] = (
+    kind(
+        "prefill_batch",
+        "Prefill batch",
+        rf"Prefill batch{_WHOLE}(?: \[\d+\])?(?:\(mixed #running-req: (\d+)\))?[.,]? +"
+        r"(#new-seq: .*#queue-req: ?\d.*)",
+        _on_prefill,
+    ),
+    kind(
+        "decode_batch",
+        "Decode batch",
+        rf"Decode batch{_WHOLE}(?: \[\d+\])?()[.,] +(#running-req: .*#queue-req: ?\d.*)",
+        _on_decode,
+    ),
+    kind(
+        "prefill_batch_cut",
+        "Prefill batch",
+        r"Prefill batch(?: \[\d+\])?(?:\(mixed #running-req: (\d+)\))?[.,]? +(#new-seq: .*), ",
+        _on_cut("prefill", _on_prefill),
+        figure=False,
+        joins=False,
+    ),
+    kind(
+        "decode_batch_cut",
+        "Decode batch",
+        r"Decode batch(?: \[\d+\])?()[.,] +(#running-req: .*), ",
+        _on_cut("decode", _on_decode),
+        figure=False,
+        joins=False,
+    ),
+)

@@ -1,0 +1,340 @@
+"""Effective configuration: the printed server arguments, and the lines that say what became of them.
+
+`normalise` also reads the answer of `/get_server_info`, which holds the same names.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from crossover.logs.builder import Builder
+from crossover.logs.lines import Line
+from crossover.logs.sglang.startup import start_of
+from crossover.logs.sglang.values import cache_dtype, items, literal
+from crossover.logs.table import LineKind, kind
+
+COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
+    "model": ("model_path",),
+    "served_model_name": ("served_model_name",),
+    "tokenizer": ("tokenizer_path",),
+    "dtype": ("dtype",),
+    "quantization": ("quantization",),
+    "load_format": ("load_format",),
+    "tensor_parallel": ("tp_size",),
+    "pipeline_parallel": ("pp_size",),
+    "data_parallel": ("dp_size",),
+    "expert_parallel": ("ep_size",),
+    "decode_context_parallel": ("dcp_size",),
+    "prefill_context_parallel": ("attn_cp_size",),
+    "dp_attention": ("enable_dp_attention",),
+    "nodes": ("nnodes",),
+    "dcp_communication": ("dcp_comm_backend",),
+    "max_model_len": ("context_length",),
+    "kv_cache_dtype": ("kv_cache_dtype",),
+    "kv_block_size": ("page_size",),
+    "memory_fraction": ("mem_fraction_static",),
+    "max_total_tokens": ("max_total_tokens",),
+    "max_running_requests": ("max_running_requests",),
+    "chunked_prefill_tokens": ("chunked_prefill_size",),
+    "max_prefill_tokens": ("max_prefill_tokens",),
+    "schedule_policy": ("schedule_policy",),
+    "attention_backend": ("attention_backend",),
+    "prefill_attention_backend": ("prefill_attention_backend",),
+    "decode_attention_backend": ("decode_attention_backend",),
+    "linear_attention_backend": ("linear_attn_backend",),
+    "linear_attention_prefill_backend": ("linear_attn_prefill_backend",),
+    "linear_attention_decode_backend": ("linear_attn_decode_backend",),
+    "linear_attention_verify_backend": ("linear_attn_verify_backend",),
+    "mamba_backend": ("mamba_backend",),
+    "mamba_state_dtype": ("mamba_ssm_dtype",),
+    "mamba_memory_ratio": ("mamba_full_memory_ratio",),
+    "moe_backend": ("moe_runner_backend",),
+    "moe_all_to_all": ("moe_a2a_backend",),
+    "sampling_backend": ("sampling_backend",),
+    "grammar_backend": ("grammar_backend",),
+    "symmetric_memory": ("enable_symm_mem",),
+    "allreduce_fusion": ("enable_flashinfer_allreduce_fusion",),
+    "torch_compile": ("enable_torch_compile",),
+    "mixed_chunk": ("enable_mixed_chunk",),
+    "speculative_method": ("speculative_algorithm",),
+    "speculative_model": ("speculative_draft_model_path",),
+    "speculative_steps": ("speculative_num_steps",),
+    "speculative_topk": ("speculative_eagle_topk",),
+    "speculative_tokens": ("speculative_num_draft_tokens",),
+    "speculative_window": ("speculative_draft_window_size",),
+    "reasoning_parser": ("reasoning_parser",),
+    "tool_call_parser": ("tool_call_parser",),
+    "seed": ("random_seed",),
+    "stream_interval": ("stream_interval",),
+    "decode_log_interval": ("decode_log_interval",),
+    "disaggregation": ("disaggregation_mode",),
+    "cpu_offload_gib": ("cpu_offload_gb",),
+    "device": ("device",),
+}
+"""Common name -> the argument's names in SGLang, the first that is there counts."""
+
+NEGATED: Mapping[str, str] = {
+    "prefix_caching": "disable_radix_cache",
+    "custom_allreduce": "disable_custom_all_reduce",
+    "cuda_graph": "disable_cuda_graph",
+    "overlap_schedule": "disable_overlap_schedule",
+    "flashinfer_autotune": "disable_flashinfer_autotune",
+}
+"""Common name -> the argument that turns it off."""
+
+_SECRET = re.compile(r"(?:api_key|password|secret|access_token|hf_token|watermark_key)")
+_FLAGS = {
+    "model": "model_path",
+    "tp": "tp_size",
+    "tensor_parallel_size": "tp_size",
+    "dp": "dp_size",
+    "data_parallel_size": "dp_size",
+    "pp": "pp_size",
+    "pipeline_parallel_size": "pp_size",
+    "ep": "ep_size",
+    "expert_parallel_size": "ep_size",
+    "dcp": "dcp_size",
+    "mem_fraction": "mem_fraction_static",
+    "speculative_algo": "speculative_algorithm",
+    "speculative_draft": "speculative_draft_model_path",
+}
+"""Short and other spellings of command-line flags."""
+
+
+def normalise(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns server arguments under the common names; an argument that is not there gives no name.
+
+    Args:
+        raw: SGLang's own names, from the log or from `/get_server_info`.
+    """
+    common: dict[str, Any] = {}
+    for name, arguments in COMMON_NAMES.items():
+        for argument in arguments:
+            if argument in raw:
+                common[name] = raw[argument]
+                break
+    for name, argument in NEGATED.items():
+        if isinstance(raw.get(argument), bool):
+            common[name] = not raw[argument]
+    if common.get("disaggregation") == "null":
+        common["disaggregation"] = None
+    for name in ("prefill_attention_backend", "decode_attention_backend"):
+        if name in common and common[name] is None:
+            common[name] = common.get("attention_backend")
+    return common
+
+
+def redacted(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments with the secrets among them blanked."""
+    return {
+        name: "<redacted>" if value not in (None, "", False) and _SECRET.search(name) else value
+        for name, value in raw.items()
+    }
+
+
+def parse_arguments(text: str) -> dict[str, Any]:
+    """Reads the inside of `ServerArgs(...)` or of a dictionary; damaged items are left out."""
+    found: dict[str, Any] = {}
+    for item in items(text):
+        if match := re.match(r"(?:'(\w{1,80})'|\"(\w{1,80})\"): ?(.+)|(\w{1,80})=(.+)", item, re.DOTALL):
+            found[match[1] or match[2] or match[4]] = literal(match[3] or match[5])
+    return found
+
+
+def _take_arguments(builder: Builder, text: str) -> bool:
+    raw = redacted(parse_arguments(text))
+    if not raw:
+        return False
+    builder.raw.update(raw)
+    builder.configure(normalise(raw))
+    size = raw.get("dp_size")
+    if isinstance(size, int) and not isinstance(size, bool):
+        builder.set("dp_size", size)
+    for name, argument in (
+        ("context_length", "context_length"),
+        ("chunked_prefill_tokens", "chunked_prefill_size"),
+    ):
+        value = raw.get(argument)
+        if isinstance(value, int) and value > 0:
+            builder.set_first(name, value)
+    return True
+
+
+def _begin(builder: Builder) -> None:
+    """Arguments are printed once a start: whatever was loaded before belongs to an earlier server."""
+    if any(rank.loads for rank in start_of(builder).ranks.values()):
+        builder.dead = True
+    builder.new_start()
+
+
+def _arguments(builder: Builder, line: Line, match: re.Match[str]) -> bool:
+    _begin(builder)
+    return _take_arguments(builder, match[1] + ")")
+
+
+def _arguments_cut(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    if not builder.raw:
+        _begin(builder)
+        _take_arguments(builder, match[1])
+
+
+def _command(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """A command line is what was asked for; anything the engine says itself is nearer to the truth."""
+    asked = parse_command(match[1])
+    for name, value in normalise(redacted(asked)).items():
+        builder.config.setdefault(name, value)
+    if isinstance(asked.get("context_length"), int):
+        builder.set_first("context_length", asked["context_length"])
+    if isinstance(asked.get("chunked_prefill_size"), int) and asked["chunked_prefill_size"] > 0:
+        builder.set_first("chunked_prefill_tokens", asked["chunked_prefill_size"])
+    if isinstance(asked.get("dp_size"), int):
+        builder.set_first("dp_size", asked["dp_size"])
+
+
+def parse_command(text: str) -> dict[str, Any]:
+    """Reads `--flag value`, `--flag=value` and bare flags into SGLang's argument names."""
+    try:
+        words = shlex.split(text[:20_000])
+    except ValueError:
+        words = text[:20_000].split()
+    found: dict[str, Any] = {}
+    name = ""
+    for word in words:
+        if word.startswith("--"):
+            flag, _, value = word[2:].partition("=")
+            name = flag.replace("-", "_")
+            name = _FLAGS.get(name, name)
+            found[name] = literal(value) if value else True
+        elif name:
+            found[name] = literal(word) if found[name] is True else f"{found[name]} {word}"
+    return found
+
+
+def _kv_dtype(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    builder.configure({"kv_cache_dtype": cache_dtype(match[1])})
+
+
+def _attention(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    backend = match[1] or match[2]
+    builder.configure(
+        dict.fromkeys(("attention_backend", "prefill_attention_backend", "decode_attention_backend"), backend)
+    )
+
+
+def _hybrid_attention(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    builder.configure({"decode_attention_backend": match[1], "prefill_attention_backend": match[2]})
+
+
+def _tree_cache(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """`ChunkCache` keeps nothing between requests: the radix cache is off."""
+    builder.configure({"prefix_caching": match[1] != "ChunkCache", "prefix_cache_implementation": match[1]})
+
+
+def _dcp_device(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    builder.configure({"dcp_communication": match[2]})
+    builder.set("device_name_for_lookup", match[1])
+    builder.note("device_name_for_lookup", line)
+
+
+def _dcp_backend(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    builder.configure({"decode_context_parallel": int(match[1]), "dcp_communication": match[2]})
+
+
+def _replicated_q(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    builder.configure({"dcp_replicated_q": True})
+
+
+def _kda(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    builder.configure({"kda_kernels": {"decode": match[1], "verify": match[2], "extend": match[3]}})
+    builder.note("kda_dispatcher", line)
+
+
+def _version(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    builder.version = match[1]
+
+
+KINDS: tuple[LineKind, ...] = (
+    kind(
+        "server_args",
+        "server_args=",
+        r"server_args=(?:ServerArgs\(|\{)(.*)[)}]\s*$",
+        _arguments,
+        figure=False,
+    ),
+    kind(
+        "server_args_cut",
+        "server_args=",
+        r"server_args=(?:ServerArgs\(|\{)(.*,)",
+        _arguments_cut,
+        figure=False,
+        joins=False,
+    ),
+    kind(
+        "command",
+        ("sglang.launch_server ", "sglang serve "),
+        r"(?:sglang\.launch_server|sglang serve) +(--?\w.*)",
+        _command,
+        figure=False,
+    ),
+    kind("kv_dtype", "Using KV cache dtype", r"Using KV cache dtype: ([\w.]+)", _kv_dtype, figure=False),
+    kind(
+        "attention_backend",
+        ("ttention backend not", "as attention backend"),
+        r"ttention backend not (?:explicitly )?specified\. Use (\w+) backend"
+        r"|Us(?:e|ing) (\w+) as (?:default )?attention backend",
+        _attention,
+        figure=False,
+    ),
+    kind(
+        "hybrid_attention_backend",
+        "Using hybrid attention backend for decode and prefill",
+        r"decode_backend=(\w+), prefill_backend=(\w+)",
+        _hybrid_attention,
+        figure=False,
+    ),
+    kind(
+        "tree_cache",
+        "Tree cache initialized",
+        r"Tree cache initialized: .*?impl=(\w+)",
+        _tree_cache,
+        figure=False,
+    ),
+    kind(
+        "dcp_device",
+        "selects communication backend on",
+        r"DCP selects communication backend on '([^']{1,80})': [^>]{1,40}-> '(\w+)'",
+        _dcp_device,
+        figure=False,
+    ),
+    kind(
+        "dcp_backend",
+        "selects communication backend '",
+        r"DCP \(dcp_size=(\d{1,4})\) selects communication backend '(\w+)'",
+        _dcp_backend,
+        figure=False,
+    ),
+    kind(
+        "replicated_q",
+        "replicated Q projection",
+        r"DCP enables replicated Q projection",
+        _replicated_q,
+        figure=False,
+    ),
+    kind(
+        "kda_dispatcher",
+        "KDA kernel dispatcher",
+        r"KDA kernel dispatcher: decode=(\w+), (?:verify=(\w+), )?extend=(\w+)",
+        _kda,
+        figure=False,
+    ),
+    kind(
+        "version",
+        ("sglang version", "SGLang version", "sglang==", "sglang_version"),
+        r"(?i:sglang(?:[ _]version)?)[:= ]{1,3}v?(\d+\.\d+\.\d+[\w.+-]*)",
+        _version,
+        figure=False,
+    ),
+)

@@ -1,0 +1,114 @@
+"""Puts together what the ranks said: pools, memory, capacity, and what needs more than one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crossover.logs.builder import Builder
+from crossover.logs.model import MemoryItem, Pool
+from crossover.logs.sglang.batches import Batches, flush
+from crossover.logs.sglang.graphs import is_secondary
+from crossover.logs.sglang.startup import KvLine, RankStart, Start, start_of
+
+
+def finish(builder: Builder) -> None:
+    """Called at the end of the log, or for a report on the way: may run again, and then says the same."""
+    flush(builder)
+    start = start_of(builder)
+    _engines(builder, start)
+    _pools(builder, start)
+    _memory(builder, start)
+    _graphs(builder, start)
+
+
+def _engines(builder: Builder, start: Start) -> None:
+    """Without printed arguments, the highest data-parallel rank seen says how many engines there are."""
+    seen = [dp for dp in (start.highest_dp, Batches.of(builder).highest_dp) if dp is not None]
+    if seen and not isinstance(builder.single.get("dp_size"), int):
+        builder.single["dp_size"] = max(seen) + 1
+
+
+def pools_of(at: RankStart) -> dict[str, KvLine]:
+    """Returns the pools of one rank by name: target, draft, swa.
+
+    Which line is which is not printed: a sliding-window model has a full and a window pool, in either order;
+    the first pool of full length is the target's, and what comes after belongs to the draft model.
+    """
+    found: dict[str, KvLine] = {}
+    for line in at.kv:
+        window = line.label == "swa" or (
+            line.label == "" and at.swa_tokens is not None and line.tokens == at.swa_tokens != at.full_tokens
+        )
+        name = "swa" if window and "swa" not in found else "draft" if "target" in found else "target"
+        if name == "draft" and name in found:
+            found[name] = KvLine("", found[name].tokens, _plus(found[name].gib, line.gib))
+        else:
+            found[name] = line
+    if at.final_target:
+        found["target"] = at.final_target
+    if at.final_draft:
+        found["draft"] = at.final_draft
+    return found
+
+
+def _plus(one: float | None, other: float | None) -> float | None:
+    return round((one or 0.0) + (other or 0.0), 2) if (one, other) != (None, None) else None
+
+
+def _binding(pools: list[KvLine]) -> KvLine:
+    """The smallest pool: it binds, as all ranks hold the same tokens."""
+    return min(pools, key=lambda pool: (pool.tokens is None, pool.tokens or 0))
+
+
+def _pools(builder: Builder, start: Start) -> None:
+    by_name: dict[str, list[KvLine]] = {}
+    for at in start.ranks.values():
+        for name, pool in pools_of(at).items():
+            by_name.setdefault(name, []).append(pool)
+    if slots := [at for at in start.ranks.values() if at.mamba_gib is not None]:
+        by_name["mamba"] = [KvLine("", at.mamba_slots, at.mamba_gib) for at in slots]
+    builder.pools = {}
+    for name in ("target", "draft", "swa", "mamba"):
+        if name in by_name:
+            pool = _binding(by_name[name])
+            builder.pools[name] = {None: Pool(name, pool.tokens, pool.gib)}
+    target = builder.pools.get("target", {}).get(None)
+    totals = [at.max_total for at in start.ranks.values() if at.max_total is not None]
+    tokens = target.tokens if target and target.tokens is not None else min(totals, default=None)
+    builder.per_rank["kv_cache_tokens"] = {None: tokens} if tokens is not None else {}
+    builder.per_rank["kv_cache_gib"] = {None: target.gib} if target and target.gib is not None else {}
+    engines = builder.single.get("dp_size") or 1
+    builder.single["kv_cache_tokens_total"] = tokens * engines if tokens is not None else None
+
+
+def _memory(builder: Builder, start: Start) -> None:
+    """The waterfall per rank. `visible` is what was free before the weights, plus what came before that."""
+    builder.memory = {}
+    for label, at in start.ranks.items():
+        pools = pools_of(at)
+        visible = at.visible_gib
+        if visible is not None and at.non_torch_gib is not None:
+            visible = round(visible + at.non_torch_gib, 2)
+        draft, window = pools.get("draft"), pools.get("swa")
+        target = pools.get("target")
+        items: dict[str, float | None] = {
+            "visible": visible,
+            "non_torch": at.non_torch_gib,
+            "weights": round(sum(at.weights_gib), 2) if at.weights_gib else None,
+            "kv_cache": _plus(target.gib if target else None, window.gib if window else None),
+            "draft_kv": draft.gib if draft else None,
+            "mamba_state": at.mamba_gib,
+            "cuda_graph": round(sum(at.graph_gib.values()), 2) if at.graph_gib else None,
+            "remaining": at.left_gib,
+        }
+        for item, gib in items.items():
+            if gib is not None:
+                builder.memory[item, label] = MemoryItem(item, gib, at.rank)
+
+
+def _graphs(builder: Builder, start: Start) -> None:
+    first = next((sizes for phase, sizes in start.graph_sizes.items() if not is_secondary(phase)), None)
+    sizes: Any = first or next(iter(start.graph_sizes.values()), None)
+    builder.single["graph_sizes"] = sizes
+    if sizes is None:
+        builder.single["graph_count"] = start.graph_count

@@ -1,0 +1,107 @@
+"""Cache pools as they are allocated: target, draft, sliding window, Mamba states.
+
+Which pool is which is decided in `finish`, when all lines of a rank are known.
+"""
+
+from __future__ import annotations
+
+import re
+
+from crossover.logs.builder import Builder
+from crossover.logs.lines import Line
+from crossover.logs.sglang.startup import KvLine, at_rank
+from crossover.logs.sglang.values import cache_dtype
+from crossover.logs.table import LineKind, kind
+
+
+def _gib(match: re.Match[str]) -> float | None:
+    if match["kv"]:
+        return float(match["kv"])
+    return round(float(match["k"]) + float(match["v"]), 2) if match["k"] else None
+
+
+def _kv(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    at = at_rank(builder, line)
+    if match["dtype"] and not at.kv:
+        builder.configure({"kv_cache_dtype": cache_dtype(match["dtype"])})
+    if match["state"].startswith("VA"):  # address space only: the pool is backed after the capture
+        return
+    tokens = int(match["tokens"]) if match["tokens"] else None
+    at.kv.append(KvLine((match["label"] or "").lower(), tokens, _gib(match)))
+
+
+def _kv_final(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    at = at_rank(builder, line)
+    pool = KvLine("", int(match["tokens"]), float(match["kv"]))
+    if match["draft"]:
+        at.final_draft = pool
+    else:
+        at.final_target = pool
+
+
+def _swa(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    at = at_rank(builder, line)
+    at.full_tokens, at.swa_tokens = (int(match[1]) if match[1] else None), int(match[2])
+
+
+def _dsv4(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    _swa(builder, line, match)
+    at = at_rank(builder, line)
+    if not at.kv:
+        at.kv = [KvLine("full", at.full_tokens, None), KvLine("swa", at.swa_tokens, None)]
+
+
+_MAMBA_PART = re.compile(r"([a-z_]+)(?: size)?:? (\d+(?:\.\d+)?) ?GB")
+
+
+def _mamba(builder: Builder, line: Line, match: re.Match[str]) -> bool:
+    at = at_rank(builder, line)
+    parts = [float(part[2]) for part in _MAMBA_PART.finditer(match["parts"])]
+    if not parts:
+        return False
+    at.mamba_slots = int(match["slots"]) if match["slots"] else None
+    at.mamba_gib = round(sum(parts), 2)
+    return True
+
+
+def _pool_end(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    at_rank(builder, line).left_gib = float(match[1])
+
+
+_GIB = (
+    r"(?:K (?:size:? )?(?P<k>\d{1,9}\.\d+) ?GB, V (?:size:? )?(?P<v>\d{1,9}\.\d+) ?GB"
+    r"|KV (?:size:? )?(?P<kv>\d{1,9}\.\d+) ?GB)"
+)
+
+KINDS: tuple[LineKind, ...] = (
+    kind(
+        "kv_cache",
+        ("KV Cache is allocated", "KV Cache VA upper bound"),
+        r"(?:\b(?P<label>Full|SWA) )?KV Cache (?P<state>is allocated|VA upper bound)\.? ?"
+        rf"(?:dtype: (?P<dtype>[\w.]+), )?(?:#tokens: (?P<tokens>\d{{1,15}}), )?{_GIB}",
+        _kv,
+    ),
+    kind(
+        "kv_cache_final",
+        "Post-capture KV sizing:",
+        r"Post-capture KV sizing: (?P<draft>draft )?KV cache allocated\. dtype: [\w.]+, "
+        r"#tokens: (?P<tokens>\d{1,15}), KV size: (?P<kv>\d+\.\d+) GB",
+        _kv_final,
+        figure=False,
+    ),
+    kind(
+        "sliding_window_pools",
+        "liding window memory pool",
+        r"liding window memory pool(?: \(all SWA\))?\. (?:full_layer_tokens=(\d{1,15}), )?"
+        r"swa_layer_tokens=(\d{1,15})",
+        _swa,
+    ),
+    kind("dsv4_pools", "DSV4 pool sizes", r"DSV4 pool sizes: full=(\d{1,15}), swa=(\d{1,15})", _dsv4),
+    kind(
+        "mamba_cache",
+        "Mamba Cache is allocated",
+        r"Mamba Cache is allocated\. ?(?:max_mamba_cache_size: (?P<slots>\d{1,12}),? ?)?(?P<parts>.*GB)(?!,)",
+        _mamba,
+    ),
+    kind("memory_pool_end", "Memory pool end", r"Memory pool end\. avail mem=(\d+\.\d+) ?GB", _pool_end),
+)

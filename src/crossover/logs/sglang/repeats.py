@@ -1,0 +1,92 @@
+"""The same statement told by several ranks counts once; data-parallel ranks stay apart."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from crossover.logs.lines import Line
+
+T = TypeVar("T")
+
+WINDOW_S = 2.5
+"""Ranks tell of the same batch within a second of printed time; stamps have whole seconds."""
+_WINDOW_LINES = 512
+_ORDER = ("pp", "attn_cp", "cp", "pcp", "dcp", "moe_dp", "attn_tp", "tp", "moe_tp", "ep", "moe_ep")
+_ENGINES = ("dp", "attn_dp")
+
+
+@dataclass(slots=True)
+class _Open(Generic[T]):
+    key: Hashable
+    ranks: set[tuple[int, ...]]
+    lowest: tuple[int, ...]
+    row: T
+    seconds: float | None
+    number: int
+    written: bool = False
+
+
+class Repeats(Generic[T]):
+    """Holds a statement back until the other ranks had time to repeat it, then writes the lowest rank's once.
+
+    A rank tells of a batch once, so a second statement of one rank is another batch even if all is equal.
+
+    Args:
+        write: called with each row, in the order of the first statements.
+    """
+
+    def __init__(self, write: Callable[[T], None]) -> None:
+        self._write = write
+        self._held: deque[_Open[T]] = deque()
+        self._by_key: dict[Hashable, deque[_Open[T]]] = {}
+
+    def add(self, fingerprint: Hashable, rank: Mapping[str, int] | None, line: Line, row: T) -> bool:
+        """Takes one statement; `fingerprint` is what all ranks print alike. Returns whether it is new."""
+        if not rank:
+            self.flush()
+            self._write(row)
+            return True
+        seconds = line.seconds()
+        self._expire(seconds, line.number)
+        key = (fingerprint, *(rank.get(name) for name in _ENGINES))
+        place = tuple(rank.get(name, 0) for name in _ORDER)
+        same = self._by_key.get(key)
+        for held in same or ():
+            if place not in held.ranks:
+                held.ranks.add(place)
+                if place < held.lowest:
+                    held.lowest, held.row = place, row
+                return False
+        opened = _Open(key, {place}, place, row, seconds, line.number)
+        self._held.append(opened)
+        if same is None:
+            self._by_key[key] = deque((opened,))
+        else:
+            same.append(opened)
+        return True
+
+    def _expire(self, seconds: float | None, number: int) -> None:
+        while self._held:
+            oldest = self._held[0]
+            if seconds is not None and oldest.seconds is not None:
+                if abs(seconds - oldest.seconds) <= WINDOW_S and number - oldest.number <= _WINDOW_LINES * 8:
+                    return
+            elif number - oldest.number <= _WINDOW_LINES:
+                return
+            self._held.popleft()
+            same = self._by_key[oldest.key]
+            same.popleft()
+            if not same:
+                del self._by_key[oldest.key]
+            if not oldest.written:
+                self._write(oldest.row)
+
+    def flush(self) -> None:
+        """Writes all that is held; repeats of it that come later are still known as such."""
+        for held in self._held:
+            if not held.written:
+                held.written = True
+                self._write(held.row)

@@ -1,0 +1,227 @@
+"""Start-up: weights, limits, autotuning, ready; what each rank says is kept until `finish` puts it together.
+
+Sizes that SGLang calls GB are bytes over 2**30, so they are GiB.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from crossover.logs.builder import Builder, rank_label
+from crossover.logs.lines import Line
+from crossover.logs.table import LineKind, kind
+
+ELAPSED = re.compile(r"(?:Time elapsed: |elapsed=)(\d+(?:\.\d+)?) ?s\b")
+USED = re.compile(r"mem usage=(-?\d+(?:\.\d+)?) ?GB")
+LEFT = re.compile(r"avail mem=(\d+(?:\.\d+)?) ?GB")
+_DAY_S = 86400.0
+
+
+@dataclass(slots=True)
+class KvLine:
+    """One statement of an allocated KV pool; `label` is what the engine calls it, such as Full or SWA."""
+
+    label: str
+    tokens: int | None
+    gib: float | None
+
+
+@dataclass(slots=True)
+class RankStart:
+    """What one rank said while it started."""
+
+    rank: Any = None
+    loads: int = 0
+    load_began_s: float | None = None
+    load_began_gib: float | None = None
+    visible_gib: float | None = None
+    non_torch_gib: float | None = None
+    weights_gib: list[float] = field(default_factory=list)
+    kv: list[KvLine] = field(default_factory=list)
+    final_target: KvLine | None = None
+    final_draft: KvLine | None = None
+    full_tokens: int | None = None
+    swa_tokens: int | None = None
+    mamba_slots: int | None = None
+    mamba_gib: float | None = None
+    max_total: int | None = None
+    graph_gib: dict[str, float] = field(default_factory=dict)
+    left_gib: float | None = None
+
+
+@dataclass(slots=True)
+class Start:
+    """What all ranks of one server said while it started."""
+
+    ranks: dict[Any, RankStart] = field(default_factory=dict)
+    graph_sizes: dict[str, list[int]] = field(default_factory=dict)
+    graph_count: int | None = None
+    kv_dtype: str | None = None
+    autotune_began: dict[Any, float | None] = field(default_factory=dict)
+    highest_dp: int | None = None
+
+
+def start_of(builder: Builder) -> Start:
+    """Returns the start that the log is in."""
+    found: Start | None = builder.single.get("sglang_start")
+    if found is None:
+        found = builder.single["sglang_start"] = Start()
+    return found
+
+
+def at_rank(builder: Builder, line: Line) -> RankStart:
+    """Returns what the line's rank has said so far."""
+    start = start_of(builder)
+    label = rank_label(line)
+    rank = line.rank
+    if rank and "dp" in rank:
+        start.highest_dp = max(rank["dp"], start.highest_dp or 0)
+    found = start.ranks.get(label)
+    if found is None:
+        found = start.ranks[label] = RankStart(rank)
+    return found
+
+
+def number(pattern: re.Pattern[str], text: str) -> float | None:
+    """Returns the figure that `pattern` finds."""
+    match = pattern.search(text)
+    return float(match[1]) if match else None
+
+
+def elapsed_between(began: float | None, ended: float | None) -> float | None:
+    """Seconds between two clock readings; a clock without a date may have passed midnight."""
+    if began is None or ended is None:
+        return None
+    gone = ended - began
+    if gone < 0 and max(began, ended) <= _DAY_S:
+        gone += _DAY_S
+    return gone if gone >= 0 else None
+
+
+# -- weights ----------------------------------------------------------------------------------------------
+
+
+def _load_begin(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    at = at_rank(builder, line)
+    at.load_began_s, at.load_began_gib = line.seconds(), number(LEFT, match[0])
+    at.left_gib = at.load_began_gib if at.load_began_gib is not None else at.left_gib
+    if at.visible_gib is None:
+        at.visible_gib = at.load_began_gib
+
+
+def _load_end(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """The draft model is a second load of the same rank: its time adds up, its size is reported apart."""
+    at = at_rank(builder, line)
+    text = match[0]
+    seconds = number(ELAPSED, text)
+    if seconds is None:
+        seconds = elapsed_between(at.load_began_s, line.seconds())
+    used, left = number(USED, text), number(LEFT, text)
+    if used is None and left is not None and at.load_began_gib is not None:
+        used = round(at.load_began_gib - left, 2)
+    at.load_began_s = at.load_began_gib = None
+    at.left_gib = left if left is not None else at.left_gib
+    at.loads += 1
+    if seconds is not None:
+        for name in ("weights_load_s", "model_load_s"):
+            builder.add_at_rank(name, line, f"load {at.loads}", seconds)
+    if used is not None:
+        if not at.weights_gib:
+            builder.at_rank("model_load_gib", line, used)
+        at.weights_gib.append(used)
+
+
+def _distributed(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    at_rank(builder, line).non_torch_gib = float(match[1])
+
+
+# -- limits -----------------------------------------------------------------------------------------------
+
+_LIMIT = re.compile(r"\b(\w+)=(-?\d+(?:\.\d+)?)\b")
+
+
+def _limits(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    if "leak" in line.text or "available_size" in line.text:  # the pool checker prints the name as well
+        return
+    found = dict(_LIMIT.findall(match[0]))
+    at = at_rank(builder, line)
+    at.max_total = int(match[1])
+    if (value := int(float(found.get("max_running_requests", 0)))) > 0:
+        builder.per_rank.setdefault("max_running_requests", {})[rank_label(line)] = value
+    if (value := int(float(found.get("context_len", 0)))) > 0:
+        builder.set("context_length", value)
+    if (value := int(float(found.get("chunked_prefill_size", 0)))) > 0:
+        builder.set("chunked_prefill_tokens", value)
+    if (value := int(float(found.get("max_prefill_tokens", 0)))) > 0:
+        builder.configure({"max_prefill_tokens": value})
+    left = found.get("available_gpu_mem") or found.get("available_cpu_mem")
+    at.left_gib = float(left) if left else at.left_gib
+
+
+def _timings(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """The engine's own summary (0.5.17 and later); the whole scheduler is what "engine init" means here."""
+    found = {name: float(value) for name, value in re.findall(r"\b(\w+)=(\d+(?:\.\d+)?)", match[1])}
+    if "scheduler_e2e" in found:
+        builder.at_rank("engine_init_s", line, found["scheduler_e2e"])
+    if not builder.summed.get("weights_load_s") and found.get("load_weight"):
+        builder.add_at_rank("weights_load_s", line, "load 1", found["load_weight"])
+
+
+def _autotune(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    began = start_of(builder).autotune_began
+    label = rank_label(line)
+    if match[1] == "Running":
+        began[label] = line.seconds()
+    elif (gone := elapsed_between(began.pop(label, None), line.seconds())) is not None:
+        builder.add_at_rank("kernel_warmup_s", line, "autotune", gone)
+
+
+def _ready(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    builder.ready(line)
+
+
+KINDS: tuple[LineKind, ...] = (
+    kind(
+        "load_begin",
+        "Load weight begin",
+        r"Load weight begin\.(?: avail mem=\d+\.\d+ ?GB)?",
+        _load_begin,
+        figure=False,
+    ),
+    kind(
+        "load_end",
+        "Load weight end",
+        r"Load weight end\.? .*?avail mem=\d+\.\d+ ?GB(?:, mem usage=-?\d+\.\d+ ?GB)?",
+        _load_end,
+    ),
+    kind(
+        "distributed",
+        ("Init torch distributed ends", "Memory baseline taken"),
+        r"(?:Init torch distributed ends|Memory baseline taken)\..{0,40}?mem usage=(-?\d+\.\d+) ?GB",
+        _distributed,
+    ),
+    kind(
+        "limits",
+        "max_total_num_tokens=",
+        r"(?<![\w.])max_total_num_tokens=(\d{1,15})(?:, \w+=-?[\d.]+){0,12}",
+        _limits,
+        figure=False,
+    ),
+    kind("timings", "Engine startup timings", r"Engine startup timings \(s\): (.*)", _timings),
+    kind(
+        "autotune",
+        "FlashInfer autotune",
+        r"(Running|FlashInfer) (?:FlashInfer )?autotune(?: with|\.\.\.| completed| \(cache)",
+        _autotune,
+        figure=False,
+    ),
+    kind(
+        "ready",
+        "fired up and ready to roll",
+        r"The server is fired up and ready to roll",
+        _ready,
+        figure=False,
+    ),
+)
