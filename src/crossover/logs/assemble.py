@@ -1,10 +1,14 @@
-"""Makes the report from what was gathered: by the engine that spoke the most, and by what all engines share."""
+"""Makes the report of what was gathered: by the engine that spoke the most, and by what all engines share."""
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from typing import TYPE_CHECKING, Any
 
 from crossover.logs.builder import Builder
+from crossover.logs.crash import root_cause
+from crossover.logs.incidents import Kind
 from crossover.logs.model import EngineReport, Incident, Startup
 
 if TYPE_CHECKING:
@@ -29,7 +33,8 @@ def assemble(reader: LogReader) -> EngineReport:
     engines = [builder for builder in reader.builders if builder.engine is not None]
     if reader.engine == "auto":
         chosen = max(engines, key=lambda builder: builder.votes)
-        chosen = chosen if chosen.votes else Builder(None)
+        if not chosen.votes:
+            chosen = next((one for one in engines if one.engine == guess(reader.sample)), Builder(None))
     else:
         chosen = next(builder for builder in engines if builder.engine == reader.engine)
     table = next((table for table in tables() if table.engine == chosen.engine), None)
@@ -57,6 +62,24 @@ def assemble(reader: LogReader) -> EngineReport:
     )
 
 
+_SIGNS = {
+    "vllm": re.compile(
+        r"(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w/]{1,60}\.py:\d|\((?:APIServer|EngineCore|VllmWorker)"
+        r"|/vllm/(?:v1|engine|entrypoints|worker)/|\bvllm serve\b|vllm\.entrypoints"
+    ),
+    "sglang": re.compile(
+        r"/sglang/srt/|sglang\.launch_server|\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (?:DP|TP|PP)\d|\bsglang serve\b"
+    ),
+}
+
+
+def guess(sample: str) -> str | None:
+    """Whose log it is where no statement was understood: by the shape of its lines."""
+    found = {engine: len(pattern.findall(sample)) for engine, pattern in _SIGNS.items()}
+    best = max(found, key=lambda engine: found[engine])
+    return best if found[best] else None
+
+
 def startup_of(chosen: Builder, shared: Builder) -> Startup:
     """Puts the start-up facts of all ranks together."""
     facts: dict[str, Any] = {name: chosen.longest(name) for name in _LONGEST}
@@ -73,5 +96,17 @@ def startup_of(chosen: Builder, shared: Builder) -> Startup:
 
 
 def _incidents(chosen: Builder, shared: Builder) -> list[Incident]:
-    found = chosen.incidents.report() + shared.incidents.report()
-    return [incident for _, incident in sorted(found, key=lambda item: item[0])]
+    found = sorted(chosen.incidents.report() + shared.incidents.report(), key=lambda item: item[0])
+    result, previous = [], -1
+    for number, incident in found:
+        if incident.kind == Kind.ENGINE_DIED:
+            cause = root_cause(shared, previous, number)
+            previous = number
+            if cause is not None:
+                incident = dataclasses.replace(
+                    incident,
+                    message=f"{incident.message[:200]} Root cause: {cause}",
+                    advice=f"look at the root cause: {cause[:200]}",
+                )
+        result.append(incident)
+    return result

@@ -67,6 +67,12 @@ class Builder:
         label = rank_label(line)
         values[label] = max(value, values.get(label, value))
 
+    def binding_at_rank(self, name: str, line: Line, value: float) -> None:
+        """A capacity of one rank: the smallest that this rank states."""
+        values = self.per_rank.setdefault(name, {})
+        label = rank_label(line)
+        values[label] = min(value, values.get(label, value))
+
     def add_at_rank(self, name: str, line: Line, part: str, value: float) -> None:
         """A figure that one rank states in parts (phases of a capture): parts of a rank add up, ranks do not.
 
@@ -118,5 +124,5 @@ class Builder:
 
 def rank_label(line: Line) -> Any:
     """Returns what tells ranks apart: the ranks of the prefix, or the process."""
-    rank = line.rank
-    return tuple(sorted(rank.items())) if rank else line.process
+    rank, pid = line.rank, line.head.pid
+    return tuple(sorted(rank.items())) if rank else (line.process, pid) if pid else None

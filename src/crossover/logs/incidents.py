@@ -5,11 +5,13 @@ Events of one kind within a minute are one incident with a count, so that a burs
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
-from crossover.logs.lines import Line
+from crossover.logs.lines import Line, seconds_of
 from crossover.logs.model import Incident
 
 
@@ -49,7 +51,9 @@ class Kind(StrEnum):
     NCCL_ERROR = "nccl_error"
     PORT_IN_USE = "port_in_use"
     SHM_TOO_SMALL = "shm_too_small"
+    GPU_OCCUPIED = "gpu_occupied"
     ENGINE_DIED = "engine_died"
+    SCHEDULER_EXCEPTION = "scheduler_exception"
     KILLED = "killed"
     HEALTH_CHECK_FAILED = "health_check_failed"
     CUDA_ERROR = "cuda_error"
@@ -65,7 +69,6 @@ class Kind(StrEnum):
     MODEL_UNSUPPORTED = "model_unsupported"
     MODEL_NOT_FOUND = "model_not_found"
     DOWNLOAD_CORRUPT = "download_corrupt"
-    WEIGHTS_TRUNCATED = "weights_truncated"
     STALLED = "stalled"
 
 
@@ -126,6 +129,12 @@ CATALOGUE: Mapping[Kind, Entry] = {
     Kind.NCCL_ERROR: Entry(_E, "collective communication failed: look for the first error of any rank above"),
     Kind.PORT_IN_USE: Entry(_E, "another process holds the port: stop it, or choose another port"),
     Kind.SHM_TOO_SMALL: Entry(_E, "give the container more shared memory (--shm-size or --ipc=host)"),
+    Kind.SCHEDULER_EXCEPTION: Entry(
+        _E, "the last line of this traceback is the cause; the server ends with it"
+    ),
+    Kind.GPU_OCCUPIED: Entry(
+        _E, "the GPUs have unequal free memory: another process is on them; stop it before measuring"
+    ),
     Kind.ENGINE_DIED: Entry(_E, "look at the root cause above this line"),
     Kind.KILLED: Entry(
         _E, "killed from outside: check the exit code (137 = out of host memory) and the kernel log"
@@ -150,7 +159,6 @@ CATALOGUE: Mapping[Kind, Entry] = {
     Kind.MODEL_UNSUPPORTED: Entry(_E, "this version does not know the model or the option for it"),
     Kind.MODEL_NOT_FOUND: Entry(_E, "check the model path and what was downloaded"),
     Kind.DOWNLOAD_CORRUPT: Entry(_E, "delete the temporary file and download again; verify digests"),
-    Kind.WEIGHTS_TRUNCATED: Entry(_E, "a weight file is cut short: verify sizes and digests, download again"),
     Kind.STALLED: Entry(_W, "no progress after this line: look at what the engine waits for"),
 }
 
@@ -161,7 +169,9 @@ _KEPT = 5000  # incidents at most: a log of nothing but errors must not fill the
 
 @dataclass(slots=True)
 class _Open:
-    line: Line
+    t: str | None
+    t_outer: str | None
+    number: int
     kind: Kind
     severity: Severity
     count: int
@@ -169,6 +179,7 @@ class _Open:
     advice: str
     last_s: float | None
     last_number: int
+    by_rank: Counter[Any] = field(default_factory=Counter)
 
 
 class IncidentLog:
@@ -188,31 +199,48 @@ class IncidentLog:
         count: int = 1,
         severity: Severity | None = None,
         key: str = "",
+        rank: Any = None,
+        repeats: bool = True,
     ) -> None:
-        """Records `count` events. Events with the same kind and `key` within a minute are one incident."""
+        """Records `count` events. Events with the same kind and `key` within a minute are one incident.
+
+        Args:
+            rank: where every rank reports the same event; the incident's count is then that of the busiest rank.
+            repeats: False where further lines of the burst belong to the same event and do not count.
+        """
         entry = CATALOGUE[kind]
-        now = line.seconds()
+        now = seconds_of(line.t_outer or line.t)
         latest = self._latest.get((kind, key))
         if latest is not None and self._same_burst(latest, now, line.number):
-            latest.count += count
             latest.last_s, latest.last_number = now if now is not None else latest.last_s, line.number
+            if repeats and rank is None:
+                latest.count += count
+            elif repeats:
+                latest.by_rank[rank] += count
+                latest.count = max(latest.count, latest.by_rank[rank])
             return
         if len(self._all) >= _KEPT:
             if latest is not None:
                 latest.count += count
             return
         opened = _Open(
-            line, kind, severity or entry.severity, count, message or line.message, advice or entry.advice,
-            now, line.number,
+            line.t, line.t_outer, line.number, kind, severity or entry.severity, count,
+            message or line.message, advice or entry.advice, now, line.number,
         )  # fmt: skip
+        opened.by_rank[rank] += count
         self._all.append(opened)
         self._latest[kind, key] = opened
 
     @staticmethod
     def _same_burst(latest: _Open, now: float | None, number: int) -> bool:
         if now is not None and latest.last_s is not None:
-            return -1.0 <= now - latest.last_s <= BURST_S or abs(now - latest.last_s) > 86000
+            return -1.0 <= now - latest.last_s <= BURST_S or (now < 86400 and now - latest.last_s < -80000)
         return number - latest.last_number <= BURST_LINES
+
+    def refine(self, kind: Kind, message: str, key: str = "") -> None:
+        """Replaces the message of the newest incident of a kind, as a later line says more."""
+        if (kind, key) in self._latest:
+            self._latest[kind, key].message = message
 
     def has(self, *kinds: Kind) -> bool:
         return any(item.kind in kinds for item in self._all)
@@ -224,10 +252,10 @@ class IncidentLog:
         """Returns (line number, incident) in the order of the log."""
         return [
             (
-                item.line.number,
+                item.number,
                 Incident(
-                    item.line.t, item.kind.value, item.severity.value, item.count, item.message, item.advice,
-                    item.line.t_outer if item.line.t_outer != item.line.t else None,
+                    item.t, item.kind.value, item.severity.value, item.count, item.message, item.advice,
+                    item.t_outer,
                 ),
             )
             for item in self._all

@@ -1,7 +1,7 @@
 """The line source: text blocks from anywhere, cleaned of what terminals and containers add; heads parsed.
 
 Statements are searched for inside a line, never anchored at its start. So prefixes need no removal: the
-*head* of a line is all that stands before the statement; the engine's clock and ranks are those nearest to it.
+*head* of a line is all that stands before the statement; the engine's clock and ranks are the nearest ones.
 A progress bar, a container stamp or another line glued in front only makes the head longer.
 """
 
@@ -170,11 +170,13 @@ class Head(NamedTuple):
     rank: dict[str, int] | None
     process: str | None
     """The process as vLLM names it, such as `EngineCore_DP0` or `Worker_TP1`."""
+    pid: int | None
     level: str | None
 
 
 _STAMP = re.compile(
     r"(?P<full>\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)"
+    r"|\[[WIEF](?P<glog>\d{3,4}) (?P<glog_clock>\d\d:\d\d:\d\d(?:\.\d{1,9})?)"
     r"|(?<![\d-])(?P<month>\d\d-\d\d) (?P<clock>\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)"
     r"|(?<![\w:.])(?P<time>\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)(?![\w:])"
     r"|\b(?P<name>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}(?P<day>\d{1,2}) "
@@ -186,10 +188,10 @@ _RANKS = re.compile(
     r"(?:(?<![A-Za-z])|(?<=_))"
     r"(ATTN_CP|ATTN_TP|ATTN_DP|MOE_DP|MOE_EP|MOE_TP|DCP|PCP|DP|TP|PP|EP|CP)(\d{1,5})(?![A-Za-z0-9])"
 )
-_NUMBERED = re.compile(r"\b(?:gpu_id|tp_rank|rank)=(\d{1,5})")
+_NUMBERED = re.compile(r"(?:\b(?:gpu_id|tp_rank|rank)=|\[rank)(\d{1,5})\b")
 _PROCESS = re.compile(
     r"\(((?:APIServer|ApiServer|EngineCore|VllmWorker|Worker|RayWorker|Ray|DPCoordinator|Process|Stage|Orchestrator|Omni)"
-    r"\w{0,40}(?:-\d+)?)(?: rank=\d+)? pid=\d+"
+    r"\w{0,40}(?:-\d+)?)(?: rank=\d+)?,? pid=(\d+)"
 )
 _LEVEL = re.compile(r"\b(DEBUG|INFO|WARNING|ERROR|CRITICAL|WARN)\b")
 
@@ -206,13 +208,13 @@ def parse_head(head: str) -> Head:
     outer = None
     if stamps and (len(stamps) > 1 or _ZONED.search(stamps[0][1])) and stamps[0][0] < 40:
         outer = stamps[0][1]
-    process = None
+    process = pid = None
     for match in _PROCESS.finditer(head):
-        process = match[1]
+        process, pid = match[1], int(match[2])
     level = None
     for match in _LEVEL.finditer(head):
         level = match[1]
-    return Head(nearest, outer, _ranks(head), process, level)
+    return Head(nearest, outer, _ranks(head), process, pid, level)
 
 
 def iso(match: re.Match[str]) -> str:
@@ -222,6 +224,8 @@ def iso(match: re.Match[str]) -> str:
         return text[:10] + "T" + text[11:]
     if match["month"]:
         return f"--{match['month']}T{match['clock'].replace(',', '.')}"
+    if match["glog"]:
+        return f"--{int(match['glog'][:-2]):02d}-{match['glog'][-2:]}T{match['glog_clock']}"
     if match["time"]:
         return "T" + match["time"].replace(",", ".")
     return f"--{_MONTHS.index(match['name']) + 1:02d}-{int(match['day']):02d}T{match['syslog']}"

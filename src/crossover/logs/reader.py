@@ -24,6 +24,7 @@ Engine = Literal["auto", "vllm", "sglang"]
 _DIGIT = re.compile(r"\d")
 _JOINED_LINES = 3
 _EXAMPLES = 20
+_SAMPLE = 1 << 16
 
 
 @cache
@@ -70,6 +71,7 @@ class LogReader:
         self.lines = 0
         self.unparsed = 0
         self.unparsed_examples: list[str] = []
+        self.sample = ""
         self._held = ""
 
     def feed(self, text: str) -> None:
@@ -101,6 +103,8 @@ class LogReader:
         first = self.lines
         self.lines += block.count("\n") + (not block.endswith("\n"))
         text = clean(block)
+        if len(self.sample) < _SAMPLE:
+            self.sample += text[:_SAMPLE]
         line_end = -1
         line_start = trigger = 0
         rows: list[tuple[int, LineKind]] = []
@@ -138,7 +142,8 @@ class LogReader:
                     builder.votes += 1
                 else:
                     failed |= row.figure
-                match = row.pattern.search(whole, match.end()) if match.end() > match.start() else None
+                again = row.figure and match.end() > match.start()
+                match = row.pattern.search(whole, match.end()) if again else None
         if failed and _DIGIT.search(whole, trigger - start):
             line = Line(whole, trigger - start, number)
             self.unparsed += 1

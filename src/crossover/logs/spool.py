@@ -26,9 +26,16 @@ class Spool(Sequence[T], Generic[T]):
         self._cached: tuple[int, list[T]] = (-1, [])
 
     def append(self, row: T) -> None:
-        self._recent.append(row)
         if len(self._recent) >= self._chunk:
             self._spill()
+        self._recent.append(row)
+
+    def replace_last(self, **fields: Any) -> bool:
+        """Completes the newest row by a statement that came on a line of its own; False if there is none."""
+        if not self._recent:
+            return False
+        self._recent[-1] = self._recent[-1]._replace(**fields)  # type: ignore[attr-defined]
+        return True
 
     def _spill(self) -> None:
         if self._file is None:

@@ -5,14 +5,20 @@ May import `crossover.logs` modules outside the other engines' packages.
 
 from __future__ import annotations
 
-from crossover.logs.table import LogTable, kind
+from crossover.logs.builder import Builder
+from crossover.logs.table import LogTable
+from crossover.logs.vllm import config, memory, problems, running, startup
 
-KINDS = (
-    kind(
-        "interval",
-        "Avg prompt throughput",
-        r"Avg prompt throughput: ([\d.]+) tokens/s",
-        lambda b, line, m: None,
-    ),
+
+def finish(builder: Builder) -> None:
+    """Resolves what several lines say together; may run on every snapshot."""
+    config.resolve(builder)
+    memory.resolve(builder)
+    startup.resolve(builder)
+
+
+TABLE = LogTable(
+    engine="vllm",
+    kinds=(*running.KINDS, *startup.KINDS, *memory.KINDS, *config.KINDS, *problems.KINDS),
+    finish=finish,
 )
-TABLE = LogTable(engine="vllm", kinds=KINDS)

@@ -1,0 +1,23 @@
+"""Figures as logs print them: thousands separators, percentages, sizes."""
+
+from __future__ import annotations
+
+GIB = float(1 << 30)
+
+NUM = r"(\d[\d,]*(?:\.\d+)?)"
+"""A regex group for a number, thousands separators allowed; follow it by its unit, so that a cut one fails."""
+
+
+def number(text: str) -> float:
+    """Returns the number that `NUM` matched."""
+    return float(text.replace(",", ""))
+
+
+def whole(text: str) -> int:
+    """Returns the integer that `NUM` matched."""
+    return int(float(text.replace(",", "")))
+
+
+def fraction(percent: str) -> float:
+    """Returns a printed percentage as 0..1, without binary noise (`92.9` gives 0.929)."""
+    return round(float(percent) / 100, 10)

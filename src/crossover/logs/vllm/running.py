@@ -1,0 +1,156 @@
+"""vLLM while it runs: throughput lines and speculative decoding lines of every version."""
+
+from __future__ import annotations
+
+import re
+
+from crossover.logs.builder import Builder
+from crossover.logs.incidents import Kind
+from crossover.logs.lines import Line
+from crossover.logs.model import Interval, Speculation
+from crossover.logs.numbers import fraction
+from crossover.logs.table import kind
+
+_FIELDS = re.compile(r"([A-Z][A-Za-z ]{3,40}): (\d{1,15}(?:\.\d{1,6})?)( tokens/s| reqs|%|,)")
+
+
+def interval(builder: Builder, line: Line, match: re.Match[str]) -> bool:
+    """`Avg prompt throughput: ...`: V0 names Pending where V1 names Waiting; the CPU backend has a CPU cache only."""
+    fields = {
+        name: value + ("%" if unit == "%" else "")
+        for name, value, unit in _FIELDS.findall(line.text, match.start(), match.end())
+    }
+    prefill, decode = fields.get("Avg prompt throughput"), fields.get("Avg generation throughput")
+    if (prefill is None and decode is None) or (prefill or "").endswith("%"):
+        return False
+    waiting = fields.get("Waiting", fields.get("Pending"))
+    usage = [(name, value) for name, value in fields.items() if name.endswith("KV cache usage")]
+    device = next((value for name, value in usage if name != "CPU KV cache usage"), None)
+    host = fields.get("CPU KV cache usage")
+    if device is None and "Swapped" not in fields and "Pending" not in fields:
+        device, host = host, None
+    preemptions = _count(fields.get("Preemptions"))
+    head = line.head
+    builder.intervals.append(
+        Interval(
+            head.t,
+            int(match[1]) if match[1] else None,
+            _rate(prefill),
+            _rate(decode),
+            _count(fields.get("Running")),
+            _count(waiting),
+            _share(device),
+            _share(host),
+            _share(fields.get("Prefix cache hit rate")),
+            None,
+            _share(fields.get("External prefix cache hit rate")),
+            preemptions,
+            head.t_outer,
+        )
+    )
+    if preemptions:
+        builder.incidents.add(Kind.PREEMPTION, line, count=preemptions)
+    return True
+
+
+def _rate(text: str | None) -> float | None:
+    return None if text is None or text.endswith("%") else float(text)
+
+
+def _count(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None
+
+
+def _share(text: str | None) -> float | None:
+    return fraction(text[:-1]) if text is not None and text.endswith("%") else None
+
+
+def v0_hit_rate(builder: Builder, line: Line, match: re.Match[str]) -> bool:
+    """V0 gives the hit rates on a line of their own, after the throughput line that they belong to."""
+    device, host = fraction(match[1]), fraction(match[2])
+    return builder.intervals.replace_last(prefix_hit_rate=device, cpu_prefix_hit_rate=host)
+
+
+_SPECULATION = re.compile(r"([A-Z][A-Za-z -]{3,40}): (\d{1,15}(?:\.\d{1,6})?)( tokens/s| tokens|%|,|\.)")
+_POSITIONS = re.compile(r"Per-position acceptance rate: (\d\.\d+(?:, \d\.\d+)*)")
+
+
+def speculation(builder: Builder, line: Line, match: re.Match[str]) -> bool:
+    """All formats from 0.5 on. Where counts are printed, the rate is taken from them: it is the more exact.
+
+    The acceptance length is the printed one, else 1 + accepted / steps with steps = drafted / k. The window is
+    accepted tokens over accepted throughput, as the line may cover an idle time of minutes.
+    """
+    fields = {
+        name: (float(value), unit)
+        for name, value, unit in _SPECULATION.findall(line.text, match.start(), match.end())
+    }
+    accepted = _tokens(fields, "Accepted", "Number of accepted tokens")
+    drafted = _tokens(fields, "Drafted", "Number of draft tokens")
+    printed = fields.get("Avg Draft acceptance rate", fields.get("Draft acceptance rate"))
+    length = fields.get("Mean acceptance length", (None, ""))[0]
+    if accepted is None and printed is None and length is None:
+        return False
+    accepted_rate = fields.get("Accepted throughput", (None, ""))[0]
+    drafted_rate = fields.get("Drafted throughput", (None, ""))[0]
+    positions = _POSITIONS.search(line.text, match.start(), match.end())
+    per_position = tuple(map(float, positions[1].split(", "))) if positions else None
+    if accepted is not None and drafted:
+        rate: float | None = round(accepted / drafted, 6)
+    else:
+        rate = None if printed is None else printed[0] / (100 if printed[1] == "%" else 1)
+    wanted = fields.get("Number of speculative tokens", (None, ""))[0]
+    if length is None and accepted is not None and drafted and wanted:
+        length = round(1 + accepted * wanted / drafted, 6)
+    head = line.head
+    builder.speculation.append(
+        Speculation(
+            head.t,
+            int(match[1]) if match[1] else None,
+            _window(accepted, accepted_rate) or _window(drafted, drafted_rate),
+            length,
+            rate,
+            accepted,
+            drafted,
+            accepted_rate,
+            drafted_rate,
+            per_position,
+            head.t_outer,
+        )
+    )
+    return True
+
+
+def _tokens(fields: dict[str, tuple[float, str]], *names: str) -> int | None:
+    for name in names:
+        if name in fields and fields[name][1] != "%":
+            return int(fields[name][0])
+    return None
+
+
+def _window(tokens: int | None, per_second: float | None) -> float | None:
+    return round(tokens / per_second, 3) if tokens and per_second else None
+
+
+KINDS = (
+    kind(
+        "interval",
+        ("Avg prompt throughput", "Avg generation throughput"),
+        r"(?:Engine (\d{1,6}): )?Avg (?:prompt|generation) throughput: \d[\d.]* tokens/s"
+        r"(?:[,.]? [A-Z][A-Za-z ]{3,40}: (?:\d[\d.]*|nan)(?: tokens/s| reqs|%)?)*,?",
+        interval,
+    ),
+    kind(
+        "v0_hit_rate",
+        "Prefix cache hit rate: GPU",
+        r"Prefix cache hit rate: GPU: (\d+(?:\.\d+)?)%, CPU: (\d+(?:\.\d+)?)%",
+        v0_hit_rate,
+    ),
+    kind(
+        "speculation",
+        ("SpecDecoding metrics:", "Speculative metrics:"),
+        r"(?:Engine (\d{1,6}): )?(?:SpecDecoding|Speculative) metrics:"
+        r"(?:,? [A-Z][A-Za-z -]{3,40}: (?:\d[\d.]*|nan)(?: tokens/s| tokens|%)?(?:, \d[\d.]*)*)+,?",
+        speculation,
+    ),
+)

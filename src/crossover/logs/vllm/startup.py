@@ -1,0 +1,175 @@
+"""vLLM's start: loading, compilation, warm-up, graph capture, engine initialisation, version."""
+
+from __future__ import annotations
+
+import re
+
+from crossover.logs.builder import Builder, rank_label
+from crossover.logs.lines import Line
+from crossover.logs.numbers import NUM, number
+from crossover.logs.table import Handler, kind
+
+
+def longest(name: str) -> Handler:
+    """A handler for a figure of one rank, in group 1."""
+
+    def handle(builder: Builder, line: Line, match: re.Match[str]) -> None:
+        builder.at_rank(name, line, number(match[1]))
+
+    return handle
+
+
+def phases(name: str) -> Handler:
+    """A handler for a figure that one rank states once a model (target and draft): they add up within the rank.
+
+    Lines without a process prefix may come from any rank, so there the largest counts.
+    """
+
+    def handle(builder: Builder, line: Line, match: re.Match[str]) -> None:
+        value = number(match[1])
+        if rank_label(line) is None:
+            builder.at_rank(name, line, value)
+        else:
+            builder.add_at_rank(name, line, match[1], value)
+
+    return handle
+
+
+def model_loaded(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """`Model loading took 7.16 GiB memory and 10.35 seconds`; older versions gave no seconds, and said GB."""
+    builder.at_rank("model_load_gib", line, number(match[1]))
+    builder.add_memory(line, "weights", number(match[1]))
+    if match[2]:
+        builder.at_rank("model_load_s", line, number(match[2]))
+
+
+def compile_part(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """A part of compilation: stands in for the total where that is not printed."""
+    builder.add_at_rank("compile_parts_s", line, match[0], number(match[1]))
+
+
+def compile_cached(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """Compiled graphs came from the cache: the start was warm."""
+    builder.raw["compile_cache"] = "warm"
+    builder.add_at_rank("compile_parts_s", line, match[0], number(match[1]))
+
+
+def compile_cold(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """A graph was compiled: the start was cold, at least in part."""
+    builder.raw["compile_cache"] = "cold"
+    compile_part(builder, line, match)
+
+
+def graphs_captured(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """`Graph capturing finished in 14 secs, took 0.84 GiB`; V0 before 0.6.4 gave no size."""
+    labelled = rank_label(line) is not None
+    for name, text in (("graph_capture_s", match[1]), ("graph_capture_gib", match[2])):
+        if text is None:
+            continue
+        if labelled:
+            builder.add_at_rank(name, line, match[0], number(text))
+        else:
+            builder.at_rank(name, line, number(text))
+
+
+def graph_bar(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """A finished progress bar of the capture: as many steps as graph sizes."""
+    builder.set("graph_count", max(int(match[1]), builder.single.get("graph_count", 0)))
+
+
+def graph_profile(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """`Profiling CUDA graph memory: PIECEWISE=51 (largest=512), FULL=35 (largest=256)`: sizes a mode."""
+    sizes = [int(count) for count in re.findall(r"\b[A-Z_]{4,30}=(\d{1,5}) \(largest", match[1])]
+    builder.set_first("graph_count", max(sizes))
+
+
+def engine_ready(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """`init engine (profile, create kv cache, warmup model) took 5.07 s (compilation: 1.74 s)`."""
+    builder.at_rank("engine_init_s", line, number(match[1]))
+    if match[2]:
+        builder.at_rank("compile_of_init_s", line, number(match[2]))
+
+
+def version(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """The server says its version first, so what an earlier server in the same log said is over."""
+    builder.new_start()
+    builder.version = match[1].lstrip("v")
+
+
+def resolve(builder: Builder) -> None:
+    """Fills the compile time from its parts where no total is printed."""
+    if builder.longest("compile_s") is None:
+        value = builder.longest("compile_of_init_s") or builder.longest("compile_parts_s")
+        if value is not None:
+            builder.per_rank["compile_s"] = {None: round(value, 6)}
+
+
+KINDS = (
+    kind("weights", "Loading weights took", rf"Loading weights took {NUM} ?s", longest("weights_load_s")),
+    kind(
+        "model",
+        ("Loading model weights took", "Model loading took"),
+        rf"(?:Loading model weights|Model loading) took {NUM} ?Gi?B(?: memory)?(?: and {NUM} s)?",
+        model_loaded,
+    ),
+    kind(
+        "compile",
+        "torch.compile t",
+        rf"torch\.compile (?:takes|took) {NUM} s in total",
+        phases("compile_s"),
+    ),
+    kind(
+        "dynamo", "Dynamo bytecode transform time", rf"Dynamo bytecode transform time: {NUM} s", compile_part
+    ),
+    kind(
+        "compile_graph",
+        ("Compiling a graph for", "Compiling the graph for"),
+        rf"Compiling (?:a|the) graph for [^\n]{{1,80}}? takes {NUM} s",
+        compile_cold,
+    ),
+    kind(
+        "compile_cached",
+        "Directly load the ",
+        rf"Directly load the [^\n]{{1,160}}? took {NUM} s",
+        compile_cached,
+    ),
+    kind(
+        "warmup",
+        ("Initial profiling/warmup run took", "Kernel warmup took", "kernel warmup took"),
+        rf"(?:Initial profiling/warmup run|[Kk]ernel warmup) took {NUM} s",
+        phases("kernel_warmup_s"),
+    ),
+    kind(
+        "graphs",
+        "raph capturing finished in",
+        rf"Graph capturing finished in {NUM} secs(?:, took {NUM} GiB)?",
+        graphs_captured,
+    ),
+    kind(
+        "graph_bar",
+        ("Capturing CUDA graph", "Capturing ACL graph", "Capturing cudagraph"),
+        r"Capturing (?:CUDA|ACL|cuda)[^%\n]{0,80}: 100%\|[^|\n]{0,400}\| ?(\d{1,5})/\1 ",
+        graph_bar,
+        figure=False,
+        joins=False,
+    ),
+    kind(
+        "graph_profile",
+        "Profiling CUDA graph memory:",
+        r"Profiling CUDA graph memory: ((?:[A-Z_]{4,30}=\d{1,5} \(largest=\d{1,7}\)(?:, )?){1,4})",
+        graph_profile,
+    ),
+    kind(
+        "engine_init",
+        "init engine (profile",
+        rf"init engine \(profile, create kv cache, warmup model\) took {NUM} s(?:econds)?(?: \(compilation: {NUM} s)?",
+        engine_ready,
+    ),
+    kind(
+        "version",
+        ("vLLM API server version", "▄▀ █  version", "LLM engine (v", "vLLM server version"),
+        r"(?:server version |█  version |LLM engine \()(v?\d[\w.+-]{0,80})",
+        version,
+        joins=False,
+    ),
+)
