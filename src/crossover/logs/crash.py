@@ -11,7 +11,8 @@ from crossover.logs.lines import Line
 _GENERIC = re.compile(
     r"See root cause above|EngineCore encountered an issue|EngineDeadError|Engine loop is dead|stack trace \(above\)"
     r"|Engine process failed to start|KeyboardInterrupt|CancelledError|See stack trace|Engine core initialization"
-)_ERRORS = 500
+)
+_ERRORS = 500
 _KILLED = re.compile(r"Failed core proc\(s\): \{\}")
 
 

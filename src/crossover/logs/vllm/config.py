@@ -163,9 +163,7 @@ def setting(name: str, convert: Callable[[str], Any] = str, *, first: bool = Fal
 
     def handle(builder: Builder, line: Line, match: re.Match[str]) -> None:
         value = convert(match[1])
-        if first and builder.config.get(name, "auto") != "auto":
-            return
-        else:
+        if not first or builder.config.get(name, "auto") == "auto":
             builder.config[name] = value
 
     return handle
