@@ -48,7 +48,7 @@ class Limits:
         )
 
 
-# vllm: `is_valid_sequence` of vllm.benchmarks.datasets; sglang: `sample_sharegpt_requests` of sglang.benchmark,
+# vllm: `is_valid_sequence` of vllm.benchmarks.datasets; sglang: `sample_sharegpt_requests` of its benchmark,
 # which has no upper limit unless one is asked for.
 PRESETS = {
     "vllm": Limits(4, 4, 1024, 2048),
@@ -141,7 +141,7 @@ def _read(job: Job) -> list[Conversation]:
         raise InputError(
             "holds no conversation of two turns",
             file=file,
-            remedy='a list of {"conversations": [{"from": "human", "value": "..."}, {"from": "gpt", "value": "..."}]}',
+            remedy='give a list of {"conversations": [{"from": "human", "value": "..."}, ...]}',
         )
     return usable
 
@@ -157,7 +157,7 @@ def _conversation(raw: Any, whole: bool) -> Conversation | None:
 
 
 def _objects(file: Path, truncated: bool) -> Iterator[Any]:
-    """Yields the objects of a JSON list (or of JSON lines) one by one, so that what is not needed is not kept."""
+    """Yields the objects of a JSON list (or of JSON lines) one by one: what is not needed is not kept."""
     text = file.read_text("utf-8")
     decoder = json.JSONDecoder()
     at = 0
@@ -173,7 +173,7 @@ def _objects(file: Path, truncated: bool) -> Iterator[Any]:
             raise InputError(
                 f"not JSON from character {at} on: {error}",
                 file=file,
-                remedy="get the whole file, or set options.truncated to true to use the conversations before that",
+                remedy="get the whole file, or set options.truncated to true to use what stands before that",
             ) from error
         yield value
 

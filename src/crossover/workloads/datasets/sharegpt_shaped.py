@@ -14,8 +14,8 @@ from crossover.workloads.datasets.base import Dataset, Job, Prompt, Source
 from crossover.workloads.english import Writer
 from crossover.workloads.streams import Stream
 
-# Quantiles of the first prompts of ShareGPT V3 (17,671 conversations): p50, p90, p99 as counted, the others read
-# off the log-normal curve through them. Between two of them lengths are uniform.
+# Quantiles of the first prompts of ShareGPT V3 (17,671 conversations): p50, p90, p99 as counted, the others
+# read off the log-normal curve through them. Between two of them lengths are uniform.
 _TURN_TOKENS = (
     (0.0, 4),
     (0.10, 28),
