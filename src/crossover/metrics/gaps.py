@@ -60,11 +60,13 @@ def cumulative_tokens(observations: Observations, times_s: FloatArray) -> FloatA
     Each request's count is linear between its output events; the tokens of its first output come at once.
     """
     total = np.zeros(len(times_s))
-    bounds = np.searchsorted(observations.event_request, np.arange(len(observations.request) + 1))
-    for start, end in itertools.pairwise(bounds):
-        if end > start:
-            counts = np.cumsum(observations.tokens[start:end])
-            total += np.interp(times_s, observations.event_s[start:end], counts, left=0.0)
+    stream = observations.event_stream
+    if not len(stream):
+        return total
+    edges = np.flatnonzero(np.r_[True, stream[1:] != stream[:-1], True])
+    for start, end in itertools.pairwise(edges):
+        counts = np.cumsum(observations.tokens[start:end])
+        total += np.interp(times_s, observations.event_s[start:end], counts, left=0.0)
     return total
 
 

@@ -24,10 +24,11 @@ class Observations:
     Arrays of shape (requests,) cover successful requests only, in the order of `request`:
         request, sent_s, first_s (first output), first_answer_s (first output that is not reasoning),
         last_s (last output), first_event_s (first event of any kind, a bare role included), outputs (number
-        of output events), prompt_tokens, completion_tokens (from usage), event_tokens (sum over the events).
+        of output events), choices (streams with output), prompt_tokens, completion_tokens (from usage),
+        event_tokens (sum over the events).
     Arrays of shape (events,) cover the output events of successful requests, ordered by request and time:
-        event_request (index into the former), event_s, tokens (tokens since the request's previous output
-        event; NaN where the recorder could not tell).
+        event_request (index into the former), event_stream (one number a request and choice), event_s,
+        tokens (since the stream's previous output event; NaN where the recorder could not tell).
 
     Attributes:
         all_sent_s, all_last_s: send and last output of every request, failed and incomplete ones included.
@@ -43,10 +44,12 @@ class Observations:
     last_s: FloatArray
     first_event_s: FloatArray
     outputs: IntArray
+    choices: IntArray
     prompt_tokens: FloatArray
     completion_tokens: FloatArray
     event_tokens: FloatArray
     event_request: IntArray
+    event_stream: IntArray
     event_s: FloatArray
     tokens: FloatArray
     all_sent_s: FloatArray
@@ -86,15 +89,18 @@ def observe(events: pd.DataFrame, requests: pd.DataFrame) -> Observations:
     status = requests["status"].astype(str).to_numpy()
     ids = requests["request"].to_numpy(dtype=np.int64)
 
-    ordered = events.sort_values(["request", "seq"], kind="stable")
+    # Several choices of one request are streams of their own: gaps lie within a stream.
+    ordered = events.assign(choice=events["choice"] if "choice" in events.columns else 0)
+    ordered = ordered.sort_values(["request", "choice", "seq"], kind="stable")
     stamps = ordered["t_kernel_ns"].where(_stamped(ordered["t_kernel_ns"]), ordered["t_user_ns"])
     event_s = _seconds(stamps, origin)
     owner = ordered["request"].to_numpy(dtype=np.int64)
+    stream = _numbered(owner, ordered["choice"].to_numpy(dtype=np.int64))
     index = np.searchsorted(ids, owner)
     kind = ordered["kind"].astype(str).to_numpy()
     output = np.isin(kind, OUTPUT_KINDS)
     answer = np.isin(kind, ANSWER_KINDS)
-    tokens = _tokens_at_outputs(owner, output, ordered["tokens"].to_numpy(dtype=np.float64, na_value=np.nan))
+    tokens = _tokens_at_outputs(stream, output, ordered["tokens"].to_numpy(dtype=np.float64, na_value=np.nan))
 
     count = len(ids)
     first_any = _reduce(np.fmin, count, index, event_s)
@@ -104,6 +110,7 @@ def observe(events: pd.DataFrame, requests: pd.DataFrame) -> Observations:
     outputs = np.bincount(index[output], minlength=count)
     sums = np.bincount(index[output], weights=tokens[output], minlength=count)
     sums = np.where(outputs > 0, sums, np.nan)
+    streams = np.unique(np.column_stack([index[output], stream[output]]), axis=0)
 
     ok = status == "ok"
     position = np.cumsum(ok) - 1
@@ -117,10 +124,12 @@ def observe(events: pd.DataFrame, requests: pd.DataFrame) -> Observations:
         last_s=last[ok],
         first_event_s=first_any[ok],
         outputs=outputs[ok],
+        choices=np.bincount(streams[:, 0], minlength=count)[ok],
         prompt_tokens=_floats(requests["prompt_tokens"])[ok],
         completion_tokens=_floats(requests["completion_tokens"])[ok],
         event_tokens=sums[ok],
         event_request=position[index[kept]],
+        event_stream=stream[kept],
         event_s=event_s[kept],
         tokens=tokens[kept],
         all_sent_s=all_sent,
@@ -153,6 +162,13 @@ def _seconds(stamps: pd.Series, origin: int | None) -> FloatArray:
     known = stamps.notna().to_numpy()
     whole = stamps.fillna(origin).to_numpy(dtype=np.int64) - origin
     return np.where(known, whole * _NS, np.nan)
+
+
+def _numbered(owner: IntArray, choice: IntArray) -> IntArray:
+    """Numbers the streams in the order of their rows, which are sorted by request and choice."""
+    if not len(owner):
+        return owner
+    return np.cumsum(np.r_[False, (owner[1:] != owner[:-1]) | (choice[1:] != choice[:-1])]).astype(np.int64)
 
 
 def _floats(column: pd.Series) -> FloatArray:

@@ -39,46 +39,42 @@ def interval(values: FloatArray, fraction: float, confidence: float = CONFIDENCE
     The two tails are equal where both are within reach; otherwise the end that is out of reach is the
     extreme value, and the other tail takes what is left.
     """
-    count = len(values)
+    bounds = intervals(values[np.newaxis, :], fraction, confidence)
+    return None if bounds is None else (float(bounds[0, 0]), float(bounds[0, 1]))
+
+
+def intervals(samples: FloatArray, fraction: float, confidence: float = CONFIDENCE) -> FloatArray | None:
+    """Returns the intervals, shape (samples, 2), of samples of one size, shape (samples, n)."""
+    count = samples.shape[1]
     above, below = float(fraction**count), float((1 - fraction) ** count)
     spare = 1 - confidence
     if above + below > spare:
         return None
-    upper_tail = max(spare / 2, above)
-    lower_tail = max(spare / 2, below)
-    if upper_tail > spare / 2:
+    upper_tail, lower_tail = max(spare / 2, above), max(spare / 2, below)
+    if above > spare / 2:
         lower_tail = spare - upper_tail
-    elif lower_tail > spare / 2:
+    elif below > spare / 2:
         upper_tail = spare - lower_tail
-    ordered = np.sort(values)
+    ordered = np.sort(samples, axis=1)
     upper = _bound(ordered, fraction, 1 - upper_tail)
-    lower = -_bound(-ordered[::-1], 1 - fraction, 1 - lower_tail)
-    return lower, upper
+    lower = -_bound(-ordered[:, ::-1], 1 - fraction, 1 - lower_tail)
+    return np.column_stack([lower, upper])
 
 
-def _bound(ordered: FloatArray, fraction: float, confidence: float) -> float:
-    """Returns the upper bound of a quantile that holds with `confidence`, one-sided."""
-    count = len(ordered)
+def _bound(ordered: FloatArray, fraction: float, confidence: float) -> FloatArray:
+    """Returns one-sided upper bounds of a quantile, a row each, that hold with `confidence`."""
+    count = ordered.shape[1]
+    # The highest rank whose one-sided confidence does not exceed what is asked for.
     rank = int(stats.binom.ppf(confidence, count, fraction))
-    reached = _covered(rank, count, fraction)
-    while rank > 1 and reached > confidence:
+    while rank > 0 and _covered(rank, count, fraction) > confidence:
         rank -= 1
-        reached = _covered(rank, count, fraction)
-    if rank >= count:
-        return float(ordered[-1])
-    if rank < 1:
-        return float(ordered[0])
-    following = _covered(rank + 1, count, fraction)
-    if confidence <= reached:
-        return float(ordered[rank - 1])
-    odds = (
-        rank
-        * (1 - fraction)
-        * (following - confidence)
-        / ((count - rank) * fraction * (confidence - reached))
-    )
+    if rank >= count or rank < 1:
+        return np.asarray(ordered[:, min(max(rank, 1), count) - 1])
+    reached, following = _covered(rank, count, fraction), _covered(rank + 1, count, fraction)
+    odds = rank * (1 - fraction) * (following - confidence)
+    odds /= (count - rank) * fraction * max(confidence - reached, 1e-300)
     share = 1 / (1 + odds)
-    return float((1 - share) * ordered[rank - 1] + share * ordered[rank])
+    return np.asarray((1 - share) * ordered[:, rank - 1] + share * ordered[:, rank])
 
 
 def _covered(rank: int, count: int, fraction: float) -> float:

@@ -32,9 +32,9 @@ def compute(observations: Observations, context: Context) -> Sample:
     unknown = np.bincount(
         observations.event_request, weights=np.isnan(tokens), minlength=len(observations.request)
     ).astype(bool)
-    first = np.r_[True, observations.event_request[1:] != observations.event_request[:-1]][: len(tokens)]
+    first = np.r_[True, observations.event_stream[1:] != observations.event_stream[:-1]][: len(tokens)]
     kept = ~unknown[observations.event_request] & ((tokens > 0) | first)
-    owner, times, counts = observations.event_request[kept], observations.event_s[kept], tokens[kept]
+    owner, times, counts = observations.event_stream[kept], observations.event_s[kept], tokens[kept]
     same = owner[1:] == owner[:-1]
     carried = counts[1:][same].astype(np.int64)
     gaps = np.diff(times)[same]

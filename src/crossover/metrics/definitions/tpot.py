@@ -15,8 +15,8 @@ DEFINITION = Definition(
     kind="distribution",
     formula="(last output - first output) / (n - 1), n = completion tokens from usage",
     clock="as TTFT",
-    exclusions="requests with fewer than two tokens, without usage, or with all output in one event: "
-    "undefined, not zero; failed and incomplete requests",
+    exclusions="requests with fewer than two tokens, without usage, with all output in one event, or with "
+    "several choices: undefined, not zero; failed and incomplete requests",
     source="as in vLLM and SGLang, weighted by request; guidellm's column of this name includes TTFT",
 )
 
@@ -24,7 +24,7 @@ DEFINITION = Definition(
 def per_request(observations: Observations) -> FloatArray:
     """Returns TPOT in seconds, shape (requests,), NaN where undefined."""
     tokens = observations.completion_tokens
-    defined = (tokens >= 2) & (observations.outputs >= 2)
+    defined = (tokens >= 2) & (observations.outputs >= 2) & (observations.choices == 1)
     spans = np.where(defined, observations.last_s - observations.first_s, np.nan)
     return spans / np.where(defined, tokens - 1, np.nan)
 

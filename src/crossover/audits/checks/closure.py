@@ -1,0 +1,133 @@
+"""E2E = TTFT + TPOT (n - 1), and every column implies the same number of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from crossover.audits.finding import Finding, passed
+from crossover.audits.identities import (
+    MOST_TOKENS_A_CHUNK,
+    Decode,
+    blamed_ttft,
+    decode_of,
+    itl_is_possible,
+    other_definition,
+    tpot_is_expected,
+)
+from crossover.audits.printed import Interval, plain
+from crossover.audits.table import Cell, Figure, Table, interval_of
+
+IDENTITY = "E2E = TTFT + TPOT (n - 1); tokens implied by each column agree; rates x wall time = tokens"
+TOLERANCE = (
+    "2 % beyond rounding where all requests have one length, else 25 % for the mean TPOT; throughput 5 %"
+)
+REASON = "a client that misses tokens, or counts them twice, cannot keep all of its columns consistent"
+_THROUGHPUT_TOLERANCE = 0.05
+_COUNT_TOLERANCE = 0.02
+
+
+def check_table(table: Table) -> Iterator[Finding]:
+    """Judges TPOT, ITL, TTFT and the rates of each cell."""
+    for cell in table.cells:
+        decode = decode_of(cell)
+        if decode is not None:
+            yield from _latencies(cell, decode, _tokens_a_chunk(table, cell))
+        yield from _rates(cell)
+
+
+def _latencies(cell: Cell, decode: Decode, most_tokens_a_chunk: float) -> Iterator[Finding]:
+    tpot, itl, ttft = cell.get("tpot"), cell.get("itl"), cell.get("ttft")
+    tpot_closes = tpot is None or tpot_is_expected(cell, tpot, decode)
+    implied = blamed_ttft(cell, decode)
+    if tpot is not None and ttft is not None and not tpot_closes and implied is not None:
+        yield _ttft(ttft, implied)
+        return
+    if tpot is not None:
+        if tpot_closes:
+            yield passed(tpot.path, _closes(tpot, decode), plain(tpot.printed))
+        elif other_definition(cell, tpot) is None:
+            yield _not_closed(cell, tpot, decode, decode.latency, "latency / TPOT")
+    if itl is not None:
+        if itl_is_possible(itl, decode, most_tokens_a_chunk):
+            yield passed(itl.path, _chunks(itl, decode), plain(itl.printed))
+        elif other_definition(cell, itl) is None:
+            yield _not_closed(cell, itl, decode, decode.latency - decode.ttft, "(latency - TTFT) / ITL")
+
+
+def _closes(figure: Figure, decode: Decode) -> str:
+    own = figure.in_own_unit(decode.expected.middle)
+    return f"(latency - TTFT) / (n - 1) = {own:g} at n = {decode.tokens.middle:g}"
+
+
+def _chunks(figure: Figure, decode: Decode) -> str:
+    ratio = figure.interval.middle / decode.expected.middle
+    if ratio > 1.02:
+        return f"{_closes(figure, decode)}: a gap between chunks of {ratio:.3g} tokens"
+    return f"{_closes(figure, decode)}: the same as TPOT, since all tokens count"
+
+
+def _not_closed(cell: Cell, figure: Figure, decode: Decode, span: Interval, formula: str) -> Finding:
+    requests = cell.requests or 1
+    implied = requests * span.middle / figure.interval.middle
+    truth = requests * decode.tokens.middle
+    return Finding(
+        "not closed",
+        figure.path,
+        f"implied output tokens over {requests:g} requests: {implied:.0f} ({formula}); it should be "
+        f"{truth:.0f}: the client did not count the tokens that were sent",
+        plain(figure.printed),
+        figure.in_own_unit(decode.expected.middle),
+        "take n from usage; compute (latency - TTFT) / (n - 1) for each request",
+    )
+
+
+def _ttft(figure: Figure, implied: Interval) -> Finding:
+    return Finding(
+        "not closed",
+        figure.path,
+        f"latency - TPOT (n - 1) = {implied.middle:.4g} s, and TPOT agrees with ITL; the reported TTFT is "
+        f"{figure.interval.middle:.4g} s: it stops at another delta than the first output",
+        plain(figure.printed),
+        figure.in_own_unit(implied.middle),
+        "stop the TTFT clock at the first event with non-empty output of any kind, reasoning included",
+    )
+
+
+def _tokens_a_chunk(table: Table, cell: Cell) -> float:
+    """The most tokens that a chunk of this cell can carry, from the accepted length in the engine's log."""
+    log = table.section("engine_log").get(cell.name)
+    accepted = interval_of(log.get("accept_len")) if isinstance(log, dict) else None
+    return MOST_TOKENS_A_CHUNK if accepted is None else max(1.5 * accepted.high, 1.02)
+
+
+def _rates(cell: Cell) -> Iterator[Finding]:
+    total, requests, tokens = cell.interval("total"), cell.requests, cell.output_tokens
+    if total is None or total.low <= 0 or requests is None:
+        return
+    count = Interval.exactly(requests)
+    if tokens is not None:
+        yield from _rate(cell.get("output_rate"), count * tokens / total, _THROUGHPUT_TOLERANCE)
+    yield from _rate(cell.get("request_rate"), count / total, _COUNT_TOLERANCE)
+    input_total, output_total = cell.get("total_input_tokens"), cell.get("total_output_tokens")
+    if input_total is not None and output_total is not None:
+        both = input_total.interval + output_total.interval
+        yield from _rate(cell.get("total_rate"), both / total, _COUNT_TOLERANCE, above=True)
+
+
+def _rate(
+    figure: Figure | None, expected: Interval, tolerance: float, above: bool = False
+) -> Iterator[Finding]:
+    """A rate below what the counts give lost tokens; one above it is left to the bound audit by default."""
+    if figure is None:
+        return
+    low = figure.interval.high < expected.low * (1 - tolerance)
+    high = above and figure.interval.low > expected.high * (1 + tolerance)
+    if low or high:
+        yield Finding(
+            "not closed",
+            figure.path,
+            f"counts and wall time give {expected.middle:.4g}; reported is {figure.interval.middle:.4g}",
+            plain(figure.printed),
+            figure.in_own_unit(expected.middle),
+            "take the counts from usage",
+        )

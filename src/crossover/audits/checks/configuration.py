@@ -1,0 +1,72 @@
+"""Requested against effective configuration, and flags against the table that describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from crossover.audits.finding import Finding, passed
+from crossover.audits.printed import plain
+from crossover.audits.table import Table, number, variant_of
+from crossover.confounds.names import canonical_arguments, canonical_name, same_value
+
+IDENTITY = "what ran is what was asked for, and what is said to have run"
+TOLERANCE = "none; spellings of one value (fp8, fp8_e4m3) are equal, `auto` equals anything"
+REASON = "engines change what they are asked for, and say so in their log only"
+
+
+def check_table(table: Table) -> Iterator[Finding]:
+    """Compares the flags of each variant with the comparison table and with the engine's log."""
+    configuration = table.section("configuration")
+    described = configuration.get("table")
+    for variant, settings in configuration.items():
+        if variant == "table" or not isinstance(settings, Mapping):
+            continue
+        flags = canonical_arguments(_mapping(settings.get("args")))
+        for place, values in _statements(table, str(variant), _mapping(described).get(variant)):
+            yield from _compare(str(variant), flags, place, values)
+
+
+def _statements(table: Table, variant: str, described: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if isinstance(described, Mapping):
+        yield "comparison table", described
+    for cell, log in table.section("engine_log").items():
+        if isinstance(log, Mapping) and variant_of(str(cell)) == variant:
+            yield f"engine log of {cell}", {key: log[key] for key in log if key in ("dcp", "tp", "dp", "ep")}
+    memory = table.section("memory").get(variant)
+    if isinstance(memory, Mapping):
+        yield (
+            "memory section",
+            {key: memory[key] for key in memory if key in ("context_length", "max_model_len")},
+        )
+
+
+def _compare(
+    variant: str, flags: Mapping[str, tuple[str, Any]], place: str, values: Mapping[str, Any]
+) -> Iterator[Finding]:
+    for name, value in values.items():
+        common = canonical_name(str(name))
+        if common not in flags:
+            continue
+        flag, asked = flags[common]
+        # Both engines call the memory fraction something else than a reader does.
+        subject = f"configuration.{variant}.{common if common == 'memory_fraction' else flag}"
+        if same_value(asked, value):
+            yield passed(subject, f"flags and {place} agree", plain(asked))
+        else:
+            yield Finding(
+                "contradiction",
+                subject,
+                f"flags say {_say(asked)} ({flag}), {place} says {_say(value)}",
+                plain(asked),
+                plain(value),
+                "publish the effective value, from the engine's own log",
+            )
+
+
+def _say(value: Any) -> str:
+    return f"{value:g}" if number(value) is not None else str(value)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

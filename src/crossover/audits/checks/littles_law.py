@@ -1,0 +1,88 @@
+"""Little's law: requests in flight = request rate x latency."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from crossover.audits.finding import Finding, passed
+from crossover.audits.printed import Interval, plain
+from crossover.audits.table import Cell, Table
+
+IDENTITY = (
+    "requests x mean latency / wall time = mean requests in flight <= concurrency; latency <= wall time"
+)
+TOLERANCE = "1 % beyond rounding; 5 % where the latency is put together from TTFT and TPOT"
+REASON = "requests that overlap more than they were allowed to have a wrong latency, count or wall time"
+_TOLERANCE = 0.01
+_COMPOSED_TOLERANCE = 0.05
+_REPORTED_TOLERANCE = 0.02
+
+
+def check_table(table: Table) -> Iterator[Finding]:
+    """Judges cells that state requests, wall time and a latency."""
+    for cell in table.cells:
+        yield from _cell(cell)
+
+
+def _cell(cell: Cell) -> Iterator[Finding]:
+    total, requests, concurrency = cell.interval("total"), cell.requests, cell.concurrency
+    latency, path, tolerance = _latency(cell)
+    if total is None or requests is None or latency is None or total.low <= 0:
+        return
+    figure = cell.get("latency")
+    if figure is not None and latency.low > total.high * (1 + _TOLERANCE):
+        yield Finding(
+            "impossible",
+            path,
+            f"a mean latency of {latency.middle:g} s in a run of {total.middle:g} s",
+            plain(figure.printed),
+            figure.in_own_unit(total.middle),
+            "check the units and the wall time",
+        )
+        return
+    in_flight = Interval.exactly(requests) * latency / total
+    mean = f"{in_flight.middle:.4g} requests in flight"
+    words = f"{requests:g} x {latency.middle:.4g} s / {total.middle:g} s = {mean}"
+    if concurrency is not None and in_flight.low > concurrency * (1 + tolerance):
+        reported = plain(figure.printed) if figure is not None else None
+        limit = concurrency * total.middle / requests
+        bound = figure.in_own_unit(limit) if figure is not None else limit
+        yield Finding(
+            "impossible",
+            path,
+            f"{words}, and {concurrency:g} were allowed",
+            reported,
+            bound,
+            "check requests, concurrency and wall time",
+        )
+    elif concurrency is not None:
+        yield passed(path, f"{words}, of {concurrency:g} allowed")
+    yield from _reported(cell, in_flight, words)
+
+
+def _latency(cell: Cell) -> tuple[Interval | None, str, float]:
+    """The mean latency, put together from TTFT and TPOT where the table has none."""
+    figure = cell.get("latency")
+    if figure is not None:
+        return figure.interval, figure.path, _TOLERANCE
+    ttft, tpot, tokens = cell.get("ttft"), cell.get("tpot"), cell.output_tokens
+    if ttft is None or tpot is None or tokens is None:
+        return None, cell.path, _TOLERANCE
+    return ttft.interval + tpot.interval * (tokens - Interval.exactly(1)), tpot.path, _COMPOSED_TOLERANCE
+
+
+def _reported(cell: Cell, in_flight: Interval, words: str) -> Iterator[Finding]:
+    figure = cell.get("concurrency")
+    if figure is None or float(figure.printed).is_integer():
+        return
+    if not figure.interval.agrees(in_flight, _REPORTED_TOLERANCE):
+        yield Finding(
+            "not closed",
+            figure.path,
+            words,
+            plain(figure.printed),
+            round(in_flight.middle, 2),
+            "check requests, latency and wall time",
+        )
+    else:
+        yield passed(figure.path, words, plain(figure.printed))

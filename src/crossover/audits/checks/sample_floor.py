@@ -1,0 +1,36 @@
+"""A percentile needs a sample that can bound it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from crossover.audits.finding import Finding
+from crossover.audits.printed import plain
+from crossover.audits.table import Table
+from crossover.metrics.percentiles import needed
+
+IDENTITY = "p^n <= 5 %: the largest of n samples lies above the percentile with 95 % confidence"
+TOLERANCE = "none: P50 from 5 samples, P90 from 29, P95 from 59, P99 from 299"
+REASON = "the P90 of ten requests is an interpolation between the two slowest of them"
+_PER_REQUEST = ("ttft", "ttfot", "tpot", "latency")
+
+
+def check_table(table: Table) -> Iterator[Finding]:
+    """Names the percentiles over too few requests; those over gaps between tokens have samples enough."""
+    for cell in table.cells:
+        requests = cell.requests
+        for (quantity, statistic), figure in cell.figures.items():
+            if requests is None or quantity not in _PER_REQUEST or not statistic.startswith("p"):
+                continue
+            if not statistic[1:].isdigit():
+                continue
+            floor = needed(int(statistic[1:]) / 10 ** len(statistic[1:]))
+            if requests < floor:
+                yield Finding(
+                    "under-sampled",
+                    figure.path,
+                    f"{requests:g} samples cannot bound {statistic.upper()}; {floor} are needed",
+                    plain(figure.printed),
+                    floor,
+                    f"measure {floor} requests, or leave the percentile out",
+                )
