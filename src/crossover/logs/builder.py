@@ -84,7 +84,7 @@ class Builder:
     def longest(self, name: str) -> float | None:
         """The largest over the ranks of a figure from `at_rank`, or of the sums from `add_at_rank`."""
         values = list(self.per_rank.get(name, {}).values())
-        values += [sum(parts.values()) for parts in self.summed.get(name, {}).values()]
+        values += [round(sum(parts.values()), 6) for parts in self.summed.get(name, {}).values()]
         return max(values) if values else None
 
     def smallest(self, name: str) -> float | None:
@@ -107,9 +107,13 @@ class Builder:
 
     def note(self, name: str, line: Line) -> None:
         """Keeps a line as evidence for the diagnoses, at most eight under one name."""
+        self.keep(name, line.message)
+
+    def keep(self, name: str, text: str) -> None:
+        """Keeps a text as evidence, at most eight under one name."""
         kept = self.evidence.setdefault(name, [])
-        if len(kept) < 8 and line.message not in kept:
-            kept.append(line.message)
+        if len(kept) < 8 and text not in kept:
+            kept.append(text)
 
     def ready(self, line: Line) -> None:
         """The server said that it is ready."""

@@ -23,6 +23,7 @@ from crossover.logs.table import LineKind, LogTable, build_automaton
 Engine = Literal["auto", "vllm", "sglang"]
 _DIGIT = re.compile(r"\d")
 _JOINED_LINES = 3
+_CONTAINER_STAMP = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,24}Z ")
 _EXAMPLES = 20
 _SAMPLE = 1 << 16
 
@@ -153,12 +154,16 @@ class LogReader:
     def _joined(self, text: str, end: int, line: Line, builder: Builder, row: LineKind) -> bool:
         """Tries a statement that goes on below: cut by a terminal (no blank), or laid out by hand."""
         tight = loose = line.text.rstrip(" \t│┃║|")
+        stamped = _CONTAINER_STAMP.match(line.text)  # then each line of a message carries a stamp
         for _ in range(_JOINED_LINES):
             if end >= len(text):
                 return False
             following = text.find("\n", end + 1)
             following = len(text) if following < 0 else following
-            more = text[end + 1 : following].strip("│┃║|").rstrip()
+            more = text[end + 1 : following]
+            if stamped and (stamp := _CONTAINER_STAMP.match(more)):
+                more = more[stamp.end() :]
+            more = more.strip("│┃║|").rstrip()
             if not more.strip() or begins_entry(more) or len(more) > 2000:
                 return False
             tight, loose = tight + more.lstrip("│┃║| "), f"{loose} {more.strip()}"

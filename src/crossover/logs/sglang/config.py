@@ -12,8 +12,9 @@ from typing import Any
 
 from crossover.logs.builder import Builder
 from crossover.logs.lines import Line
+from crossover.logs.literals import pairs_of_call, pairs_of_dict, value_of
 from crossover.logs.sglang.startup import start_of
-from crossover.logs.sglang.values import cache_dtype, items, literal
+from crossover.logs.sglang.values import cache_dtype
 from crossover.logs.table import LineKind, kind
 
 COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -31,10 +32,10 @@ COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
     "prefill_context_parallel": ("attn_cp_size",),
     "dp_attention": ("enable_dp_attention",),
     "nodes": ("nnodes",),
-    "dcp_communication": ("dcp_comm_backend",),
+    "dcp_comm_backend": ("dcp_comm_backend",),
     "max_model_len": ("context_length",),
     "kv_cache_dtype": ("kv_cache_dtype",),
-    "kv_block_size": ("page_size",),
+    "block_size": ("page_size",),
     "memory_fraction": ("mem_fraction_static",),
     "max_total_tokens": ("max_total_tokens",),
     "max_running_requests": ("max_running_requests",),
@@ -49,15 +50,17 @@ COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
     "linear_attention_decode_backend": ("linear_attn_decode_backend",),
     "linear_attention_verify_backend": ("linear_attn_verify_backend",),
     "mamba_backend": ("mamba_backend",),
-    "mamba_state_dtype": ("mamba_ssm_dtype",),
+    "mamba_ssm_dtype": ("mamba_ssm_dtype",),
     "mamba_memory_ratio": ("mamba_full_memory_ratio",),
     "moe_backend": ("moe_runner_backend",),
-    "moe_all_to_all": ("moe_a2a_backend",),
+    "all2all_backend": ("moe_a2a_backend",),
     "sampling_backend": ("sampling_backend",),
     "grammar_backend": ("grammar_backend",),
     "symmetric_memory": ("enable_symm_mem",),
     "allreduce_fusion": ("enable_flashinfer_allreduce_fusion",),
     "torch_compile": ("enable_torch_compile",),
+    "enforce_eager": ("disable_cuda_graph",),
+    "disable_custom_all_reduce": ("disable_custom_all_reduce",),
     "mixed_chunk": ("enable_mixed_chunk",),
     "speculative_method": ("speculative_algorithm",),
     "speculative_model": ("speculative_draft_model_path",),
@@ -78,8 +81,6 @@ COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
 
 NEGATED: Mapping[str, str] = {
     "prefix_caching": "disable_radix_cache",
-    "custom_allreduce": "disable_custom_all_reduce",
-    "cuda_graph": "disable_cuda_graph",
     "overlap_schedule": "disable_overlap_schedule",
     "flashinfer_autotune": "disable_flashinfer_autotune",
 }
@@ -136,12 +137,9 @@ def redacted(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_arguments(text: str) -> dict[str, Any]:
-    """Reads the inside of `ServerArgs(...)` or of a dictionary; damaged items are left out."""
-    found: dict[str, Any] = {}
-    for item in items(text):
-        if match := re.match(r"(?:'(\w{1,80})'|\"(\w{1,80})\"): ?(.+)|(\w{1,80})=(.+)", item, re.DOTALL):
-            found[match[1] or match[2] or match[4]] = literal(match[3] or match[5])
-    return found
+    """Reads the inside of `ServerArgs(...)` or of a dictionary; an item without a whole value is left out."""
+    pairs = pairs_of_dict if text.lstrip()[:1] in ("'", '"') else pairs_of_call
+    return {name: value for name, value in pairs(text) if name.isidentifier()}
 
 
 def _take_arguments(builder: Builder, text: str) -> bool:
@@ -207,9 +205,9 @@ def parse_command(text: str) -> dict[str, Any]:
             flag, _, value = word[2:].partition("=")
             name = flag.replace("-", "_")
             name = _FLAGS.get(name, name)
-            found[name] = literal(value) if value else True
+            found[name] = value_of(value) if value else True
         elif name:
-            found[name] = literal(word) if found[name] is True else f"{found[name]} {word}"
+            found[name] = value_of(word) if found[name] is True else f"{found[name]} {word}"
     return found
 
 
@@ -234,13 +232,13 @@ def _tree_cache(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 
 def _dcp_device(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    builder.configure({"dcp_communication": match[2]})
+    builder.configure({"dcp_comm_backend": match[2]})
     builder.set("device_name_for_lookup", match[1])
     builder.note("device_name_for_lookup", line)
 
 
 def _dcp_backend(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    builder.configure({"decode_context_parallel": int(match[1]), "dcp_communication": match[2]})
+    builder.configure({"decode_context_parallel": int(match[1]), "dcp_comm_backend": match[2]})
 
 
 def _replicated_q(builder: Builder, line: Line, match: re.Match[str]) -> None:

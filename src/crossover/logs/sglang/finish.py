@@ -14,6 +14,8 @@ from crossover.logs.sglang.startup import KvLine, RankStart, Start, start_of
 def finish(builder: Builder) -> None:
     """Called at the end of the log, or for a report on the way: may run again, and then says the same."""
     flush(builder)
+    builder.facts["own_ready"] = True
+    builder.single.setdefault("ready", None)
     start = start_of(builder)
     _engines(builder, start)
     _pools(builder, start)
