@@ -35,7 +35,9 @@ def weights_recipe(model: Mapping[str, Any], experiment_file: Path, locks: Locks
         return None
     recipe: dict[str, Any] = {"step": "weights", "version": WEIGHTS_VERSION, "hub": hub}
     if hub == "generated":
-        return recipe | {"generator": dict(model.get("generator", {}))}
+        from crossover import models
+
+        return recipe | models.recipe(models.TinyModel(**model.get("generator", {})))
     if hub == "local":
         return recipe | {"fingerprint": folder_fingerprint(local_folder(model, experiment_file))}
     return recipe | {"repo": model.get("repo"), "commit": locks.commit(model)}
@@ -75,10 +77,10 @@ def _simulator(variant: Variant, locks: Locks) -> dict[str, Any]:
 
 
 def _environment(variant: Variant, locks: Locks) -> dict[str, Any]:
-    from crossover.environments import definition_digest
+    from crossover.environments import find_definition
 
     if "environment" in variant.launcher:
-        return {"environment": definition_digest(str(variant.launcher["environment"]))}
+        return {"environment": find_definition(str(variant.launcher["environment"])).digest}
     return {"command": list(variant.launcher.get("command", []))}
 
 

@@ -20,7 +20,11 @@ from crossover.recipes import EntryState, Store, canonical_json, key_of, source_
 from crossover.recipes.canonical import digest_of_file
 
 PARSE_SOURCE = ("crossover.logs",)
-METRICS_SOURCE = ("crossover.metrics", "crossover.audits", "crossover.client.interpret")
+METRICS_SOURCE = (
+    "crossover.metrics", "crossover.audits",
+    "crossover.client.interpretation", "crossover.client.stream", "crossover.client.fields",
+    "crossover.client.tokens", "crossover.client.findings", "crossover.client.fitness", "crossover.client.outcome",
+)  # fmt: skip
 REPORT_SOURCE = (
     "crossover.report", "crossover.attribution", "crossover.statistics", "crossover.confounds"
 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crossover import __version__
@@ -34,7 +35,8 @@ def _process(task: Task) -> Mapping[str, Any]:
         return {"command": launcher.get("command")}
     environments = importlib.import_module("crossover.environments")
     task.say(f"environment {launcher['environment']}")
-    facts: Mapping[str, Any] = environments.ensure(launcher["environment"], task.say)
+    installed = environments.ensure(environments.find_definition(launcher["environment"]))
+    facts = {name: str(value) if isinstance(value, Path) else value for name, value in vars(installed).items()}
     return facts
 
 

@@ -41,7 +41,7 @@ def _generated(task: Task) -> None:
     from crossover import models
 
     with task.store.create("weights", task.recipe, {}) as place:
-        models.generate(place / "files", **task.recipe["generator"])
+        models.generate(models.TinyModel(**task.detail.get("generator", {})), place / "files")
         write_manifest(place / "files", place / "manifest.json")
 
 
