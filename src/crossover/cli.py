@@ -14,7 +14,9 @@ from crossover.errors import CrossoverError
 
 def build_parser() -> argparse.ArgumentParser:
     """Returns the parser with one subparser for each module of `crossover.commands`."""
-    parser = argparse.ArgumentParser(prog="crossover", description="Compare LLM inference engines, and trust the verdict.")
+    parser = argparse.ArgumentParser(
+        prog="crossover", description="Compare LLM inference engines, and trust the verdict."
+    )
     parser.add_argument("--version", action="version", version=f"crossover {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

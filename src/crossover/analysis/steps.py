@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 from crossover.errors import CrossoverError, InputError
 from crossover.recipes import Store
@@ -66,8 +66,10 @@ class _Parse:
         run = store.read("run", cell["run"])
         log = run.path / "engine.log"
         # An engine without a log reader of its own is read for what any server's log may say.
-        known = self.engine if self.engine in ("vllm", "sglang") else "auto"
-        report = read_log(log if log.exists() else [], engine=known).to_dict()
+        engine: Literal["auto", "vllm", "sglang"] = "auto"
+        if self.engine in ("vllm", "sglang"):
+            engine = cast(Literal["vllm", "sglang"], self.engine)
+        report = read_log(log if log.exists() else [], engine=engine).to_dict()
         with store.create("engine_report", cell["recipe"], {}) as place:
             (place / "report.json").write_text(json.dumps(report, indent=1))
         return True
@@ -110,9 +112,7 @@ def _each(cells: list[Mapping[str, Any]], work: Callable[[Mapping[str, Any]], bo
     return tally
 
 
-def _results(
-    cells: list[Mapping[str, Any]], work: Callable[[Mapping[str, Any]], bool]
-) -> list[bool | CrossoverError]:
+def _results(cells: list[Mapping[str, Any]], work: Callable[[Mapping[str, Any]], bool]) -> list[bool | CrossoverError]:
     guarded = _Guarded(work)
     workers = min(len(os.sched_getaffinity(0)), len(cells))
     if len(cells) < WORTH_A_POOL_CELLS or workers < 2:

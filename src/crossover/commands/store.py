@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 HELP = "list, verify, clear, export or import the entries of results"
 
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
 def _ls(args: argparse.Namespace) -> int:
     from crossover.recipes import Store
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"kind": e.kind, "key": e.key, "created": e.created, "bytes": e.size_bytes, "about": _about(e.recipe)}
         for e in Store(args.store).entries(args.kind)
     ]

@@ -130,9 +130,7 @@ def _facts(session: Session, cell: CellSheet) -> dict[str, Any]:
         "isolation": {"policy": cell.recipe["isolation"], "reset_ok": None},
         "counters": {"before": None, "after": None},
         "probe": None,
-        "requested_config": {
-            name: sheet.server[name] for name in ("engine", "arguments", "environment")
-        },
+        "requested_config": {name: sheet.server[name] for name in ("engine", "arguments", "environment")},
         "server_info": dict(session.server_info),
         "goodput_limits": dict(cell.goodput) if cell.goodput else None,
         "window": {"start": None, "end": None},

@@ -134,6 +134,4 @@ def cell_progress(progress: Any, total: int | None, clock_scale: float) -> CellP
     ended = progress.done + progress.failed
     left_s = elapsed_s / ended * (total - ended) if total and ended else None
     rate = progress.tokens_seen_estimate / elapsed_s / clock_scale if elapsed_s else 0.0
-    return CellProgress(
-        progress.sent, progress.done, progress.failed, total, rate, elapsed_s * clock_scale, left_s
-    )
+    return CellProgress(progress.sent, progress.done, progress.failed, total, rate, elapsed_s * clock_scale, left_s)

@@ -81,7 +81,9 @@ def clear_leftovers(live: Path, store: Store, reporter: Reporter) -> None:
 def _keep_recordings(folder: Path, store: Store) -> None:
     for recorded in sorted(folder.glob("cells/*/")):
         if any(recorded.iterdir()):
-            write_attempt(store.root, recorded.name, "the run was killed while this cell was measured", (), recorded, {})
+            write_attempt(
+                store.root, recorded.name, "the run was killed while this cell was measured", (), recorded, {}
+            )
 
 
 def _missing(sheet: DeploymentSheet, store: Store, outcome: Outcome) -> list[CellSheet]:
@@ -121,9 +123,7 @@ def _one_server(
     return rest
 
 
-def _one_cell(
-    session: Session, cell: CellSheet, store: Store, reporter: Reporter, outcome: Outcome
-) -> bool:
+def _one_cell(session: Session, cell: CellSheet, store: Store, reporter: Reporter, outcome: Outcome) -> bool:
     """Measures a cell; returns whether the server is still there for the next one."""
     timed: dict[str, Any] = {"id": cell.id, "run": cell.key, "start": now(), "status": "running"}
     session.timeline["cells"].append(timed)
@@ -184,5 +184,3 @@ def write_receipt(path: Path, outcome: Outcome) -> None:
     part = path.with_name(f".{path.name}")
     part.write_text(json.dumps(vars(outcome), indent=1, sort_keys=True))
     shutil.move(part, path)
-
-

@@ -160,9 +160,7 @@ def _endpoint(sheet: DeploymentSheet, server: RunningServer) -> Endpoint:
             f"the environment variable {variable} is not set", place="launcher.api_key_env", remedy="export it"
         )
     key = os.environ[variable] if variable else None
-    return Endpoint(
-        server.base_url, str(sheet.server["served_model_name"]), sheet.cells[0].recipe["api"], api_key=key
-    )
+    return Endpoint(server.base_url, str(sheet.server["served_model_name"]), sheet.cells[0].recipe["api"], api_key=key)
 
 
 def _come_up(session: Session, store: Store, reporter: Reporter) -> None:
@@ -177,9 +175,7 @@ def _come_up(session: Session, store: Store, reporter: Reporter) -> None:
     took_s = wait_ready(session.server, session.engine, session.endpoint, timeout_s, waiting)
     session.note("ready")
     reporter.say(f"ready after {duration(took_s)}")
-    session.server_info = server_info(
-        session.engine, session.endpoint.base_url, api_key=session.endpoint.api_key
-    )
+    session.server_info = server_info(session.engine, session.endpoint.base_url, api_key=session.endpoint.api_key)
     session.note("warmup_start")
     _warm_up(session, store)
     session.note("warmup_end")

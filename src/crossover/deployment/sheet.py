@@ -63,9 +63,7 @@ def read_sheet(file: Path) -> DeploymentSheet:
     """
     try:
         data = json.loads(file.read_text())
-        cells = tuple(
-            CellSheet(cell["id"], cell["key"], cell["recipe"], cell.get("goodput")) for cell in data["cells"]
-        )
+        cells = tuple(CellSheet(cell["id"], cell["key"], cell["recipe"], cell.get("goodput")) for cell in data["cells"])
         return DeploymentSheet(
             key=data["key"],
             server_key=data["server_key"],

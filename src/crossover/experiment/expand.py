@@ -73,9 +73,7 @@ def expand(experiment: Experiment, retest: Iterable[int] = (), config_dir: Path 
         )
         check_models(added, experiment.models, experiment.file, f"retest.{item.id}.variants")
         workloads = list(
-            parse_workloads(
-                item.change.get("workloads", []), variants, experiment.file, f"retest.{item.id}.workloads"
-            )
+            parse_workloads(item.change.get("workloads", []), variants, experiment.file, f"retest.{item.id}.workloads")
         )
         base = [cell for cell in cells if cell.in_base]
         base_workloads = {cell.workload.label: cell.workload for cell in base}

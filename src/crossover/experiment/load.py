@@ -50,9 +50,7 @@ def load_experiment(name: str | Path, config_dir: Path = CONFIG_DIR) -> Experime
     settings = {**DEFAULTS, **{key: value for key, value in data.items() if key not in _OWN_FIELDS}}
     settings["metrics"] = {**DEFAULTS["metrics"], **settings["metrics"]}
     variants = resolve_variants(data["variants"], file, config_dir)
-    settings.setdefault(
-        "tokenizer", "words" if all(variant.simulated for variant in variants.values()) else "model"
-    )
+    settings.setdefault("tokenizer", "words" if all(variant.simulated for variant in variants.values()) else "model")
     check_models(variants, settings["models"], file)
     retest = load_retest(settings["retest_plan"], file, config_dir) if "retest_plan" in settings else {}
     workloads = tuple(parse_workloads(data["workloads"], variants, file, "workloads"))
@@ -75,9 +73,7 @@ def load_retest(name: str, experiment_file: Path, config_dir: Path = CONFIG_DIR)
     items: dict[int, RetestItem] = {}
     for item in data["items"]:
         if item["id"] in items:
-            raise InputError(
-                f"item {item['id']} stands twice", file=file, remedy="give each item its own number"
-            )
+            raise InputError(f"item {item['id']} stands twice", file=file, remedy="give each item its own number")
         items[item["id"]] = RetestItem(**item)
     return items
 
@@ -218,9 +214,7 @@ def parse_workloads(
                 remedy="give one of the two",
             )
         if "rate_per_s" in entry and "requests" not in entry and "duration_s" not in entry:
-            raise InputError(
-                "an open loop has no end", file=file, place=where, remedy="add `requests` or `duration_s`"
-            )
+            raise InputError("an open loop has no end", file=file, place=where, remedy="add `requests` or `duration_s`")
         for name in entry.get("variants", ()):
             if name not in variants:
                 raise InputError(

@@ -58,9 +58,7 @@ def _options(node: Mapping[str, Any], root: Mapping[str, Any], path: str) -> Ite
                 yield from _options(*_resolved(more, home), f"{here}{suffix}")
 
 
-def _resolved(
-    node: Mapping[str, Any], root: Mapping[str, Any]
-) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def _resolved(node: Mapping[str, Any], root: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Returns the node that a reference means, and the schema it stands in."""
     reference = node.get("$ref")
     if reference is None:

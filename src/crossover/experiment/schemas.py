@@ -29,8 +29,7 @@ def schema(name: str) -> Mapping[str, Any]:
 def validator(name: str) -> Draft202012Validator:
     """Returns a validator that knows the other schemas by their file names."""
     resources = [
-        (f"{other}.schema.json", Resource.from_contents(schema(other)))
-        for other in ("variant", "experiment", "retest")
+        (f"{other}.schema.json", Resource.from_contents(schema(other))) for other in ("variant", "experiment", "retest")
     ]
     return Draft202012Validator(schema(name), registry=Registry().with_resources(resources))
 
@@ -89,19 +88,20 @@ def _explain(error: ValidationError) -> tuple[str, str | None]:
 
 
 def _unknown_key(error: ValidationError) -> tuple[str, str]:
-    known = list(error.schema.get("properties", {}))
-    unknown = [key for key in error.instance if key not in known]
+    known = list(_schema_of(error).get("properties", {}))
+    unknown = [key for key in _mapping(error.instance) if key not in known]
     return f"unknown key `{unknown[0]}`", suggestion(str(unknown[0]), known)
 
 
 def _missing_key(error: ValidationError) -> tuple[str, str]:
-    missing = next(key for key in error.validator_value if key not in error.instance)
-    described = error.schema.get("properties", {}).get(missing, {}).get("description", "")
+    wanted: Any = error.validator_value
+    missing = next(key for key in wanted if key not in _mapping(error.instance))
+    described = _schema_of(error).get("properties", {}).get(missing, {}).get("description", "")
     return f"`{missing}` is missing", f"add it: {described}" if described else "add it"
 
 
 def _wrong_type(error: ValidationError) -> tuple[str, str]:
-    wanted = error.validator_value
+    wanted: Any = error.validator_value
     names = wanted if isinstance(wanted, str) else " or ".join(wanted)
     return f"{error.instance!r} has the wrong type", f"it must be of type {names}"
 
@@ -112,9 +112,8 @@ def _too_small(error: ValidationError) -> tuple[str, str]:
 
 
 def _not_listed(error: ValidationError) -> tuple[str, str]:
-    return f"{error.instance!r} is not known", suggestion(
-        str(error.instance), [str(value) for value in error.validator_value]
-    )
+    wanted: Any = error.validator_value
+    return f"{error.instance!r} is not known", suggestion(str(error.instance), [str(value) for value in wanted])
 
 
 def _empty(error: ValidationError) -> tuple[str, str]:
@@ -130,9 +129,16 @@ def _one_of(error: ValidationError) -> tuple[str, str | None]:
 
 
 def _described(error: ValidationError) -> str | None:
-    schema_part = error.schema if isinstance(error.schema, Mapping) else {}
-    described = schema_part.get("description")
+    described = _schema_of(error).get("description")
     return f"it is: {described}" if described else None
+
+
+def _schema_of(error: ValidationError) -> Mapping[str, Any]:
+    return _mapping(error.schema)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 _EXPLANATIONS = {

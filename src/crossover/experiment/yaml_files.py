@@ -52,8 +52,6 @@ def read_yaml(file: Path) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}" if mark else None
-        raise InputError(
-            f"not valid YAML: {getattr(error, 'problem', error)}", file=file, place=place
-        ) from None
+        raise InputError(f"not valid YAML: {getattr(error, 'problem', error)}", file=file, place=place) from None
     finally:
-        loader.dispose()  # type: ignore[no-untyped-call]
+        loader.dispose()

@@ -153,9 +153,7 @@ def _seed(parts: list[Any]) -> int:
     return int.from_bytes(hashlib.sha256(canonical_json(parts).encode()).digest()[:6])
 
 
-def prompts_recipe(
-    spec: Mapping[str, Any], tokenizer: Mapping[str, Any], experiment_file: Path
-) -> dict[str, Any]:
+def prompts_recipe(spec: Mapping[str, Any], tokenizer: Mapping[str, Any], experiment_file: Path) -> dict[str, Any]:
     """Returns the recipe of a prompts entry: the specification with files replaced by their digests.
 
     Args:
@@ -176,9 +174,7 @@ def server_recipe(
     draft_key: str | None,
 ) -> dict[str, Any]:
     """Returns the recipe of a running server, warm-up included: cells that share it share a deployment."""
-    launcher = {
-        name: value for name, value in variant.launcher.items() if name not in OPERATIONAL_OPTIONS
-    }
+    launcher = {name: value for name, value in variant.launcher.items() if name not in OPERATIONAL_OPTIONS}
     hardware = experiment.hardware
     recipe = {
         "engine": variant.engine,
@@ -204,9 +200,7 @@ def served_model_name(variant: Variant, experiment: Experiment) -> str:
     return str(variant.fields.get("served_model_name") or declared.get("repo") or model or variant.engine)
 
 
-def run_recipe(
-    cell: Cell, experiment: Experiment, server: Mapping[str, Any], prompts_key: str
-) -> dict[str, Any]:
+def run_recipe(cell: Cell, experiment: Experiment, server: Mapping[str, Any], prompts_key: str) -> dict[str, Any]:
     """Returns the recipe of a run entry: one cell on one server."""
     workload = cell.workload
     return {

@@ -202,9 +202,7 @@ class _Builder:
         first, server, needs = group[0]
         cells = {planned.run_key: planned for planned in (self._cell(cell, server) for cell, _, _ in group)}
         prompts = {("prompts", str(cell.recipe["prompts"])) for cell in cells.values()}
-        warmup = tuple(
-            self._prompt_key(spec, first) for spec in intent.warmup_specs(first, self.experiment)
-        )
+        warmup = tuple(self._prompt_key(spec, first) for spec in intent.warmup_specs(first, self.experiment))
         variants = {cell.variant.name: cell.variant for cell, _, _ in group}
         return Deployment(
             server_key,

@@ -97,10 +97,7 @@ def _items(plan: Plan) -> list[Any]:
 def _retest(plan: Plan, item: Any, predictions: Mapping[str, Prediction]) -> dict[str, Any]:
     applied = any(item.id == one.id for one in plan.expansion.items)
     cells = [
-        (deployment, cell)
-        for deployment in plan.deployments
-        for cell in deployment.cells
-        if item.id in cell.cell.items
+        (deployment, cell) for deployment in plan.deployments for cell in deployment.cells if item.id in cell.cell.items
     ]
     return {
         "id": item.id,

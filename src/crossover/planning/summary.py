@@ -17,7 +17,7 @@ def summarise(plan: Plan, predictions: Mapping[str, Prediction]) -> dict[str, An
     engine runs faster; unknown figures are None.
     """
     gpus = int(plan.experiment.hardware["gpus"])
-    deployments = []
+    deployments: list[dict[str, Any]] = []
     for deployment in plan.deployments:
         missing = plan.missing(deployment)
         if not missing:

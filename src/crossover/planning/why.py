@@ -34,8 +34,8 @@ def explain(plan: Plan, name: str) -> dict[str, Any]:
     """Returns for a cell what would run and which fields made it so, up the chain.
 
     Returns:
-        `{"cell", "key", "state", "steps": [{"kind", "key", "state", "nearest", "changes": [{"field", "old", "new"}]}]}`;
-        `steps` goes from the prompts and weights to the metrics, and holds changes only where the entry is missing.
+        `{"cell", "key", "state", "steps": [STEP]}` with STEP `{"kind", "key", "state", "nearest", "changes": [CHANGE]}`
+        and CHANGE `{"field", "old", "new"}`; `steps` goes from the prompts and weights to the metrics, and holds changes only where it is missing.
     """
     deployment, cell = find_cell(plan, name)
     chain: list[tuple[str, str, Mapping[str, Any]]] = [
@@ -71,9 +71,7 @@ def _step(plan: Plan, kind: str, key: str, recipe: Mapping[str, Any]) -> dict[st
 
 def nearest(store: Store, kind: str, recipe: Mapping[str, Any]) -> Entry | None:
     """Returns the entry of a kind whose recipe differs in the fewest fields."""
-    ranked = [
-        (len(list(differences(entry.recipe, recipe))), entry.created, entry) for entry in store.entries(kind)
-    ]
+    ranked = [(len(list(differences(entry.recipe, recipe))), entry.created, entry) for entry in store.entries(kind)]
     if not ranked:
         return None
     fewest = min(count for count, _, _ in ranked)
@@ -84,9 +82,7 @@ def differences(old: Any, new: Any, place: str = "") -> Iterator[dict[str, Any]]
     """Yields `{"field", "old", "new"}` for each leaf that differs between two recipes."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for name in sorted({*old, *new}):
-            yield from differences(
-                old.get(name, UNSET), new.get(name, UNSET), f"{place}.{name}" if place else name
-            )
+            yield from differences(old.get(name, UNSET), new.get(name, UNSET), f"{place}.{name}" if place else name)
     elif isinstance(old, (list, tuple)) and isinstance(new, (list, tuple)) and len(old) == len(new):
         for number, (one, other) in enumerate(zip(old, new, strict=True)):
             yield from differences(one, other, f"{place}.{number}")

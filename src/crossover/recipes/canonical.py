@@ -32,9 +32,7 @@ def normalise(value: Any) -> Any:
 
 def canonical_json(value: Any) -> str:
     """Returns the one text of a recipe: sorted names, no spaces, no NaN."""
-    return json.dumps(
-        normalise(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+    return json.dumps(normalise(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def key_of(recipe: Mapping[str, Any]) -> str:

@@ -111,7 +111,7 @@ class Store:
         if faults:
             self.quarantine(kind, key)
             raise AlteredEntryError(
-                f"{self.path(kind, key)}: {'; '.join(faults)}; moved to {self.root / QUARANTINE}, run again to remake it"
+                f"{self.path(kind, key)}: {'; '.join(faults)}; moved to {self.root / QUARANTINE}; run again"
             )
         return self._load(kind, key)
 
@@ -199,9 +199,7 @@ class Store:
         )
 
 
-def _write_manifest(
-    folder: Path, kind: str, key: str, recipe: Mapping[str, Any], observed: Mapping[str, Any]
-) -> None:
+def _write_manifest(folder: Path, kind: str, key: str, recipe: Mapping[str, Any], observed: Mapping[str, Any]) -> None:
     files = {
         path.relative_to(folder).as_posix(): {"sha256": digest_of_file(path), "size": path.stat().st_size}
         for path in sorted(folder.rglob("*"))

@@ -94,9 +94,7 @@ class WorkflowPlan:
 
     def _receipts(self, needs: tuple[tuple[str, str], ...]) -> list[str]:
         return [
-            str(receipts.receipt_path(self._store, kind, key))
-            for kind, key in needs
-            if not self._plan.has(kind, key)
+            str(receipts.receipt_path(self._store, kind, key)) for kind, key in needs if not self._plan.has(kind, key)
         ]
 
     def _view(self, deployment: Deployment, taken: set[str]) -> DeploymentView:

@@ -64,7 +64,10 @@ MISTAKES = {
         {"hardware": {"gpu": None, "gpus": "eight"}},
         "hardware.gpus: 'eight' has the wrong type; it must be of type integer",
     ),
-    "unknown engine": ({"variants": {"a": {**A, "engine": "vlm"}}}, "variants.a.engine: 'vlm' is not known; did you mean `vllm`?"),
+    "unknown engine": (
+        {"variants": {"a": {**A, "engine": "vlm"}}},
+        "variants.a.engine: 'vlm' is not known; did you mean `vllm`?",
+    ),
     "unknown parent": (
         {"variants": {"a": A, "b": {"inherits": "aa"}}},
         "variants.b.inherits: `aa` is neither a variant nor a file in config/engines/",

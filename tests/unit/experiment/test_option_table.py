@@ -16,7 +16,9 @@ def test_every_option_is_described() -> None:
     undescribed = [
         (title, path)
         for title, name, definition in TABLES
-        for path, _, text in _options(schema(name)["$defs"][definition] if definition else schema(name), schema(name), "")
+        for path, _, text in _options(
+            schema(name)["$defs"][definition] if definition else schema(name), schema(name), ""
+        )
         if not text
     ]
     assert undescribed == []

@@ -39,10 +39,14 @@ def test_an_entry_is_read_back_with_recipe_files_and_observations(store) -> None
 
 
 def test_nothing_is_there_before_the_block_ends_well(store) -> None:
-    with pytest.raises(RuntimeError), store.create("run", RECIPE, {}) as place:
-        (place / "file").write_text("half")
-        assert store.state("run", KEY) is EntryState.MISSING
-        raise RuntimeError
+    def write_half() -> None:
+        with store.create("run", RECIPE, {}) as place:
+            (place / "file").write_text("half")
+            assert store.state("run", KEY) is EntryState.MISSING
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_half()
     assert store.state("run", KEY) is EntryState.MISSING
     assert list(store.root.rglob("*")) == [store.root / "run"]
 

@@ -36,8 +36,7 @@ def _process(task: Task) -> Mapping[str, Any]:
     environments = importlib.import_module("crossover.environments")
     task.say(f"environment {launcher['environment']}")
     installed = environments.ensure(environments.find_definition(launcher["environment"]))
-    facts = {name: str(value) if isinstance(value, Path) else value for name, value in vars(installed).items()}
-    return facts
+    return {name: str(value) if isinstance(value, Path) else value for name, value in vars(installed).items()}
 
 
 def _container(task: Task) -> Mapping[str, Any]:
