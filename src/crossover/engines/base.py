@@ -70,9 +70,7 @@ class Engine:
     metrics_path: str | None = None
     counters: Mapping[str, str] = field(default_factory=dict)
     base_environment: Mapping[str, str] = field(default_factory=dict)
-    secret_arguments: frozenset[str] = frozenset(
-        {"api-key", "admin-api-key", "hf-token", "ssl-keyfile-password"}
-    )
+    secret_arguments: frozenset[str] = frozenset({"api-key", "admin-api-key", "hf-token", "ssl-keyfile-password"})
 
     def command(
         self,
@@ -116,9 +114,7 @@ class Engine:
         host, port = given.get("host"), given.get("port")
         return (None if host is None else str(host), None if port is None else int(port))
 
-    def model_name(
-        self, arguments: Mapping[str, Any], *, model_path: str, served_model_name: str | None = None
-    ) -> str:
+    def model_name(self, arguments: Mapping[str, Any], *, model_path: str, served_model_name: str | None = None) -> str:
         """Returns the id under which the server will list the model in `/v1/models`."""
         given = normalise(arguments).get("served-model-name")
         if isinstance(given, list | tuple):

@@ -18,9 +18,7 @@ def http_client(base_url: str, timeout_s: float, api_key: str | None = None) -> 
     return httpx.Client(base_url=base_url, timeout=timeout_s, headers=headers, trust_env=False)
 
 
-def reset_cache(
-    engine: Engine, base_url: str, timeout_s: float = 30.0, api_key: str | None = None
-) -> bool | None:
+def reset_cache(engine: Engine, base_url: str, timeout_s: float = 30.0, api_key: str | None = None) -> bool | None:
     """Empties the prefix cache. Returns whether the server accepted, None where the engine has no such
     request."""
     if engine.cache_reset is None:
@@ -32,9 +30,7 @@ def reset_cache(
         return False
 
 
-def server_info(
-    engine: Engine, base_url: str, timeout_s: float = 10.0, api_key: str | None = None
-) -> dict[str, Any]:
+def server_info(engine: Engine, base_url: str, timeout_s: float = 10.0, api_key: str | None = None) -> dict[str, Any]:
     """Returns the JSON of every information path that answers, by path (without its query)."""
     answers: dict[str, Any] = {}
     with http_client(base_url, timeout_s, api_key) as client:

@@ -116,9 +116,7 @@ class Launcher(Protocol):
         """Ends what is left of a launch of this kind whose run is gone. Returns whether anything was left."""
 
 
-def check_options(
-    kind: str, options: Mapping[str, Any], known: frozenset[str], required: tuple[str, ...] = ()
-) -> None:
+def check_options(kind: str, options: Mapping[str, Any], known: frozenset[str], required: tuple[str, ...] = ()) -> None:
     """Raises InputError for an option that the launcher does not know or lacks."""
     for name in options:
         if name not in known:

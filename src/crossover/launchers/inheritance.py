@@ -32,9 +32,7 @@ def inherited_environment(own: Mapping[str, str] = os.environ) -> dict[str, str]
     Proxies are handed on only with an exception for this machine: SGLang asks itself for a completion at
     start-up, and a proxy in between makes that fail with a bare 502.
     """
-    kept = {
-        name: value for name, value in own.items() if any(fnmatch.fnmatchcase(name, one) for one in _ALLOWED)
-    }
+    kept = {name: value for name, value in own.items() if any(fnmatch.fnmatchcase(name, one) for one in _ALLOWED)}
     proxies = {name: own[name] for name in _PROXIES if own.get(name)}
     if proxies:
         proxies |= {"no_proxy": _NEAR, "NO_PROXY": _NEAR}

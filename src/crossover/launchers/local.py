@@ -148,9 +148,7 @@ def _read_exit(live_dir: Path, log_path: Path) -> ExitStatus:
         return ExitStatus("killed", reason="the server's supervisor was killed from outside")
     code, number, forced = end["code"], end["signal"], end["forced"]
     if end["asked"]:
-        return ExitStatus(
-            "stopped", code, number, forced, "stopped by us" + (", killed after the grace" * forced)
-        )
+        return ExitStatus("stopped", code, number, forced, "stopped by us" + (", killed after the grace" * forced))
     cause = root_cause_of(log_path)
     if number is not None:
         name = signal.Signals(number).name

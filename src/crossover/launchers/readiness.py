@@ -160,9 +160,7 @@ class _Watch:
             raise self.failure("stalled", f"no progress for {silent_s:.0f} s: {self._last_words()}")
         if self.elapsed_s() > self._timeout_s:
             quiet = f"no progress for {silent_s:.0f} s: " if silent_s > 60 else ""
-            raise self.failure(
-                "never_ready", f"not ready after {self._timeout_s:.0f} s; {quiet}{self._last_words()}"
-            )
+            raise self.failure("never_ready", f"not ready after {self._timeout_s:.0f} s; {quiet}{self._last_words()}")
 
     def failure(self, kind: str, reason: str) -> LaunchError:
         return LaunchError(kind, reason, log_tail(self._server.log_path, 40))

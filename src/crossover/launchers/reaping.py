@@ -29,8 +29,6 @@ def reap(live_root: Path) -> list[str]:
             continue
         module = importlib.import_module(f"{kinds.__name__}.{record.kind}")
         if module.LAUNCHER.reap(record, live_dir):
-            told.append(
-                f"ended the {record.kind} server of deployment {record.label}, left by a run that was killed"
-            )
+            told.append(f"ended the {record.kind} server of deployment {record.label}, left by a run that was killed")
         forget_record(live_dir)
     return told

@@ -80,9 +80,7 @@ def root_cause(lines: Sequence[str]) -> RootCause:
     line of a known failure class is preferred to one without.
     """
     told = [_strip(line) for line in lines]
-    exceptions = [
-        (process, text) for process, text in told if _EXCEPTION.match(text) and not _WRAPPER.search(text)
-    ]
+    exceptions = [(process, text) for process, text in told if _EXCEPTION.match(text) and not _WRAPPER.search(text)]
     workers = [text for process, text in exceptions if process and not process.startswith("APIServer")]
     candidates = workers or [text for _, text in exceptions]
     for text in candidates:

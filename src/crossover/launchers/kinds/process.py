@@ -34,9 +34,7 @@ class ProcessLauncher:
             draft_path=spec.draft_path,
             served_model_name=spec.served_model_name,
         )
-        environment = inherited_environment() | engine.environment(
-            spec.environment, cache_reset=spec.cache_reset
-        )
+        environment = inherited_environment() | engine.environment(spec.environment, cache_reset=spec.cache_reset)
         folder = spec.options.get("python_environment")
         if folder:
             bin_dir = Path(str(folder)).absolute() / "bin"

@@ -30,13 +30,9 @@ class SimulatedLauncher:
         # port.
         address = choose_address(spec)
         command = (sys.executable, "-m", "crossover.cli", "sim", *simulation_arguments(spec, engine, address))
-        environment = inherited_environment() | engine.environment(
-            spec.environment, cache_reset=spec.cache_reset
-        )
+        environment = inherited_environment() | engine.environment(spec.environment, cache_reset=spec.cache_reset)
         environment["PYTHONUNBUFFERED"] = "1"
-        return start_local(
-            self.kind, spec, command, environment, live_dir.absolute(), address, engine.secret_arguments
-        )
+        return start_local(self.kind, spec, command, environment, live_dir.absolute(), address, engine.secret_arguments)
 
     def reap(self, record: LaunchRecord, live_dir: Path) -> bool:
         """Ends what is left of a launch of this kind; see `crossover.launchers.reap`."""
@@ -46,9 +42,7 @@ class SimulatedLauncher:
 def simulation_arguments(spec: ServerSpec, engine: Engine, address: tuple[str, int]) -> tuple[str, ...]:
     """Returns the words after `crossover sim`."""
     host, port = address
-    model = engine.model_name(
-        spec.arguments, model_path=spec.model_path, served_model_name=spec.served_model_name
-    )
+    model = engine.model_name(spec.arguments, model_path=spec.model_path, served_model_name=spec.served_model_name)
     own = ["--dialect", engine.name, "--model", model, "--host", host, "--port", str(port)]
     own += ["--time-scale", str(spec.options.get("time_scale", 1))]
     if spec.options.get("gpus") is not None:
@@ -56,9 +50,7 @@ def simulation_arguments(spec: ServerSpec, engine: Engine, address: tuple[str, i
     for fault in _list(spec.options, "faults"):
         own += ["--fault", str(fault)]
     arguments = {name: value for name, value in spec.arguments.items() if name not in ("host", "port")}
-    real = engine.command(
-        arguments, model_path=spec.model_path, host=host, port=port, draft_path=spec.draft_path
-    )
+    real = engine.command(arguments, model_path=spec.model_path, host=host, port=port, draft_path=spec.draft_path)
     return (*own, "--", *_flags_only(real))
 
 
