@@ -116,13 +116,9 @@ def _read_line(raw: str, file: Path, number: int) -> dict[str, Any]:
     try:
         prompt = json.loads(raw)
     except ValueError as error:
-        raise InputError(
-            f"not JSON: {error}", file=file, place=place, remedy="one JSON object a line"
-        ) from error
+        raise InputError(f"not JSON: {error}", file=file, place=place, remedy="one JSON object a line") from error
     kinds = [
-        key
-        for key in ("text", "token_ids", "messages")
-        if isinstance(prompt, dict) and prompt.get(key) is not None
+        key for key in ("text", "token_ids", "messages") if isinstance(prompt, dict) and prompt.get(key) is not None
     ]
     if len(kinds) != 1:
         raise InputError(
@@ -143,9 +139,7 @@ def _lines(spec: Spec, processes: int | None) -> Iterator[Line]:
         return
     # A fresh interpreter a worker: threads of the caller (a server, a tokenizer) do not survive a fork.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_open_in_worker, initargs=(spec,)
-    ) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_open_in_worker, initargs=(spec,)) as pool:
         waiting: deque[Future[Line]] = deque()
         for index in range(spec.requests):
             waiting.append(pool.submit(_line_in_worker, index))
@@ -204,8 +198,7 @@ def _manifest(spec: Spec, tally: Tally) -> dict[str, Any]:
         "requests": len(tally.output_tokens),
         "prompt_tokens": _summary(counted) if len(counted) == len(tally.prompt_tokens) else None,
         "output_tokens": _summary(tally.output_tokens),
-        "exact": spec.input_tokens is not None
-        and all(tokens == spec.input_tokens for tokens in tally.prompt_tokens),
+        "exact": spec.input_tokens is not None and all(tokens == spec.input_tokens for tokens in tally.prompt_tokens),
         "longest_shared_beginning_words": _longest_shared(tally.leading),
         "files": {PROMPTS: {"sha256": tally.sha256.hexdigest(), "bytes": tally.size}},
     }

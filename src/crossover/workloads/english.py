@@ -35,9 +35,7 @@ class Language:
 @lru_cache(maxsize=1)
 def language() -> Language:
     """Returns the language that ships with the package."""
-    raw: dict[str, Any] = yaml.safe_load(
-        resources.files(__package__).joinpath("english.yaml").read_text("utf-8")
-    )
+    raw: dict[str, Any] = yaml.safe_load(resources.files(__package__).joinpath("english.yaml").read_text("utf-8"))
     shared = {
         "a": raw["adjectives"],
         "d": raw["adverbs"],
@@ -80,10 +78,7 @@ class Writer:
     def sentence(self, patterns: tuple[Pattern, ...]) -> str:
         """Returns one sentence with its full stop."""
         pattern = self._stream.pick(patterns)
-        parts = [
-            self._stream.pick(self._words[part]) if number % 2 else part
-            for number, part in enumerate(pattern)
-        ]
+        parts = [self._stream.pick(self._words[part]) if number % 2 else part for number, part in enumerate(pattern)]
         text = "".join(parts)
         return text[0].upper() + text[1:]
 

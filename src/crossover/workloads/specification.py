@@ -157,9 +157,7 @@ def _choice(
     value = given.get(key, default)
     if value not in choices:
         at = f"{place}.{key}" if place else key
-        raise InputError(
-            f"{value!r} is not known", file=file, place=at, remedy=f"use one of {', '.join(choices)}"
-        )
+        raise InputError(f"{value!r} is not known", file=file, place=at, remedy=f"use one of {', '.join(choices)}")
     return str(value)
 
 
@@ -168,26 +166,20 @@ def _file(value: object, base: Path, place: str, file: Path | None) -> str:
         raise InputError(f"{value!r} is not a path", file=file, place=place, remedy="give the path of a file")
     path = (base / Path(value).expanduser()).resolve()
     if not path.is_file():
-        raise InputError(
-            f"no such file: {value}", file=file, place=place, remedy=f"paths are relative to {base}"
-        )
+        raise InputError(f"no such file: {value}", file=file, place=place, remedy=f"paths are relative to {base}")
     return str(path)
 
 
 def _files(value: object, base: Path, place: str, file: Path | None) -> list[str]:
     items = [value] if isinstance(value, str) else value
     if not isinstance(items, list | tuple) or not items:
-        raise InputError(
-            f"{value!r} is not a list of paths", file=file, place=place, remedy="give at least one file"
-        )
+        raise InputError(f"{value!r} is not a list of paths", file=file, place=place, remedy="give at least one file")
     return [_file(item, base, f"{place}[{number}]", file) for number, item in enumerate(items)]
 
 
 def _tokenizer(given: Mapping[str, Any], base: Path, file: Path | None) -> dict[str, Any]:
     if not isinstance(given, Mapping):
-        raise InputError(
-            "must be a mapping", file=file, place="tokenizer", remedy='for example {"kind": "words"}'
-        )
+        raise InputError("must be a mapping", file=file, place="tokenizer", remedy='for example {"kind": "words"}')
     kind = _choice(given, "kind", tuple(_TOKENIZER_KEYS), None, file, "tokenizer")
     _only(given, _TOKENIZER_KEYS[kind] | {"kind"}, "tokenizer", file)
     checked: dict[str, Any] = {
@@ -210,9 +202,7 @@ def _tokenizer_file(value: object, base: Path, file: Path | None) -> str:
     return _file(value, base, "tokenizer.path", file)
 
 
-def _options(
-    given: Mapping[str, Any], known: tuple[Option, ...], base: Path, file: Path | None
-) -> dict[str, Any]:
+def _options(given: Mapping[str, Any], known: tuple[Option, ...], base: Path, file: Path | None) -> dict[str, Any]:
     _only(given, {option.name for option in known}, "options", file)
     return {option.name: _option(given, option, base, file) for option in known}
 

@@ -13,9 +13,7 @@ from crossover.workloads.datasets.base import Dataset
 
 
 def _find() -> dict[str, Dataset]:
-    modules = (
-        importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)
-    )
+    modules = (importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
     return {module.DATASET.name: module.DATASET for module in modules if hasattr(module, "DATASET")}
 
 

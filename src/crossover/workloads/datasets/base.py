@@ -28,11 +28,7 @@ class Prompt:
         """Returns the first words (or ids), to compare the beginnings of prompts."""
         if self.token_ids is not None:
             return tuple(str(token) for token in self.token_ids[:words])
-        text = (
-            self.text
-            if self.text is not None
-            else " ".join(str(m.get("content")) for m in self.messages or ())
-        )
+        text = self.text if self.text is not None else " ".join(str(m.get("content")) for m in self.messages or ())
         return tuple(text[: 100 * words].split(maxsplit=words)[:words])
 
 
@@ -94,9 +90,7 @@ class Job:
         """Returns the wanted output length, or the dataset's own where the spec leaves it open."""
         wanted = self.spec.output_tokens if self.spec.output_tokens is not None else natural
         if wanted is None:
-            raise InputError(
-                "the data hold no output length", place="output_tokens", remedy="give a number of tokens"
-            )
+            raise InputError("the data hold no output length", place="output_tokens", remedy="give a number of tokens")
         return max(1, wanted)
 
     def exact(self, pieces: Iterable[str], output_tokens: int | None = None) -> Prompt:

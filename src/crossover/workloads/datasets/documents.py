@@ -39,9 +39,7 @@ def _read(files: list[str]) -> str:
     for name in files:
         text = Path(name).read_text("utf-8", errors="replace").replace("\0", "").strip()
         if not text:
-            raise InputError(
-                "holds no text", file=name, place="options.files", remedy="give files with text in them"
-            )
+            raise InputError("holds no text", file=name, place="options.files", remedy="give files with text in them")
         texts.append(text)
     return "\n\n".join(texts)
 

@@ -47,9 +47,7 @@ def _prompt(row: Mapping[str, Any], job: Job) -> Prompt:
     if row.get("token_ids") is not None:
         return Prompt(job.output_tokens(wanted), len(row["token_ids"]), token_ids=row["token_ids"])
     if row.get("messages") is not None:
-        return Prompt(
-            job.output_tokens(wanted), _count_messages(row["messages"], job), messages=row["messages"]
-        )
+        return Prompt(job.output_tokens(wanted), _count_messages(row["messages"], job), messages=row["messages"])
     if isinstance(job.tokenizer, Ids):
         return Prompt(job.output_tokens(wanted), None, text=row["text"])
     return job.as_is(row["text"], wanted)
@@ -57,9 +55,7 @@ def _prompt(row: Mapping[str, Any], job: Job) -> Prompt:
 
 def _count_messages(messages: list[dict[str, Any]], job: Job) -> int | None:
     """With a real tokenizer the chat template decides, which only the server knows."""
-    if not isinstance(job.tokenizer, Words) or not all(
-        isinstance(turn.get("content"), str) for turn in messages
-    ):
+    if not isinstance(job.tokenizer, Words) or not all(isinstance(turn.get("content"), str) for turn in messages):
         return None
     return sum(job.tokenizer.count(turn["content"]) for turn in messages) + job.tokenizer.server_adds
 
@@ -98,17 +94,11 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_messages(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(turn, dict) and "role" in turn for turn in value)
-    )
+    return isinstance(value, list) and bool(value) and all(isinstance(turn, dict) and "role" in turn for turn in value)
 
 
 def _is_ids(value: Any) -> bool:
-    return (
-        isinstance(value, list) and bool(value) and all(type(token) is int and token >= 0 for token in value)
-    )
+    return isinstance(value, list) and bool(value) and all(type(token) is int and token >= 0 for token in value)
 
 
 _CHECKS = {"text": _is_text, "messages": _is_messages, "token_ids": _is_ids}
@@ -142,9 +132,7 @@ DATASET = Dataset(
     open_jsonl,
     options=(
         Option("file", "file", "a JSON-lines file of prompts", required=True),
-        Option(
-            "shuffle", "flag", "whether to draw in random order rather than that of the file", default=False
-        ),
+        Option("shuffle", "flag", "whether to draw in random order rather than that of the file", default=False),
     ),
     free_lengths=frozenset({"input_tokens", "output_tokens"}),
 )

@@ -34,8 +34,7 @@ def open_shared_prefix(job: Job) -> Source:
             yield from conversations(job.stream(*key))
 
     prefixes = [
-        assemble(pieces("prefix", group), tokens, job.tokenizer)
-        for group in range(min(groups, job.spec.requests))
+        assemble(pieces("prefix", group), tokens, job.tokenizer) for group in range(min(groups, job.spec.requests))
     ]
 
     def with_prefix(index: int) -> Prompt:
@@ -67,8 +66,6 @@ DATASET = Dataset(
     options=(
         Option("prefix_tokens", "whole", "how many tokens a group shares", required=True, least=1),
         Option("groups", "whole", "how many groups there are", default=1, least=1),
-        Option(
-            "content", "choice", "what the text is like", default="natural", choices=("natural", "random")
-        ),
+        Option("content", "choice", "what the text is like", default="natural", choices=("natural", "random")),
     ),
 )

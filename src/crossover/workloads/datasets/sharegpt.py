@@ -197,9 +197,7 @@ DATASET = Dataset(
         _limit("min_output_tokens", "shortest answer, in place of the preset's; not used with output_tokens"),
         _limit("max_prompt_tokens", "longest prompt, in place of the preset's"),
         _limit("max_total_tokens", "longest prompt and answer together, in place of the preset's"),
-        Option(
-            "truncated", "flag", "whether a file that ends too early is used as far as it goes", default=False
-        ),
+        Option("truncated", "flag", "whether a file that ends too early is used as far as it goes", default=False),
     ),
     free_lengths=frozenset({"input_tokens", "output_tokens"}),
 )

@@ -1,0 +1,29 @@
+"""Other load-test clients: how to run them on our prompts, and what the columns that they print really are.
+
+A tool is a module of `crossover.peers.tools`; `read_output` turns what it wrote into a `PeerReport`, in which
+each figure carries the meaning it has in that tool. May import `crossover.errors`, `crossover.environments`,
+`crossover.metrics` and `crossover.workloads`.
+"""
+
+from crossover.peers.comparison import comparable, why_not_comparable
+from crossover.peers.implied import implied
+from crossover.peers.meanings import MEANINGS, Meaning
+from crossover.peers.reading import read_output
+from crossover.peers.report import Figure, PeerReport, Requests
+from crossover.peers.running import PeerRun, run_peer
+from crossover.peers.tools import TOOLS
+
+__all__ = [
+    "MEANINGS",
+    "TOOLS",
+    "Figure",
+    "Meaning",
+    "PeerReport",
+    "PeerRun",
+    "Requests",
+    "comparable",
+    "implied",
+    "read_output",
+    "run_peer",
+    "why_not_comparable",
+]

@@ -1,0 +1,109 @@
+"""Finds out which tool wrote an output, and has it read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crossover.errors import InputError
+from crossover.peers.report import PeerReport
+
+
+@dataclass(frozen=True)
+class Output:
+    """A client's output.
+
+    Attributes:
+        text: as it is.
+        data: the text as JSON (the last line where each is an object of its own); None for console text.
+        backend, version: what the user says of the run, where the output does not.
+    """
+
+    text: str
+    data: Any = None
+    backend: str | None = None
+    version: str | None = None
+
+
+def read_output(
+    source: Path | str, tool: str = "auto", *, backend: str | None = None, version: str | None = None
+) -> list[PeerReport]:
+    """Reads what a client wrote: its JSON, CSV or console text; one report for each run in it.
+
+    Args:
+        source: the file, or the text itself.
+        tool: a name in `TOOLS`, or "auto".
+        backend: the tool's backend, where the output leaves it out and the meaning of a column depends on it.
+        version: of the tool, likewise.
+
+    Raises:
+        InputError: no such file, an unknown tool, or nothing that a tool is known to write.
+    """
+    from crossover.peers.tools import TOOLS
+
+    file = source if isinstance(source, Path) else None
+    output = make_output(_text(source), backend, version)
+    if tool != "auto":
+        if tool not in TOOLS:
+            raise InputError(f"unknown client {tool!r}", remedy=f"use one of {', '.join(sorted(TOOLS))}")
+        candidates = [TOOLS[tool]]
+    else:
+        candidates = [found for found in TOOLS.values() if found.recognises(output)]
+    for candidate in candidates:
+        reports = candidate.read(output)
+        if reports:
+            return reports
+    raise InputError(
+        "not the output of a known client" if tool == "auto" else f"not the output of {tool}",
+        file=file,
+        remedy=f"known are {', '.join(sorted(TOOLS))}",
+    )
+
+
+def make_output(text: str, backend: str | None = None, version: str | None = None) -> Output:
+    """Returns the output with its JSON read, if it is that."""
+    return Output(text, _json(text), backend, version)
+
+
+def _text(source: Path | str) -> str:
+    if isinstance(source, str):
+        return source
+    try:
+        return source.read_text("utf-8", errors="replace")
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", file=source, remedy="give a client's output") from error
+
+
+def _json(text: str) -> Any:
+    stripped = text.strip()
+    if not stripped.startswith(("{", "[")):
+        return None
+    try:
+        return json.loads(stripped)
+    except ValueError:
+        pass
+    try:
+        return json.loads(stripped.splitlines()[-1])
+    except ValueError:
+        return None
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """Returns the value if it is a mapping, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def amount(value: Any) -> float | None:
+    """Returns a finite number of a JSON document, or None."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value or abs(value) == float("inf"):
+        return None
+    return float(value)
+
+
+def count(value: Any) -> int | None:
+    """Returns a whole number of a JSON document, or None."""
+    found = amount(value)
+    return None if found is None else round(found)

@@ -1,0 +1,183 @@
+"""What was read from a client's output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from crossover.peers.meanings import MEANINGS, Meaning
+
+OK, FAILED, INCOMPLETE = "ok", "failed", "incomplete"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of the output.
+
+    Attributes:
+        column: its name in the tool.
+        meaning: name of its meaning (`crossover.peers.meanings`).
+        statistic: mean, p50, p90, p95, p99, min, max, std, or value for a single one.
+        value: in the base unit of the meaning; None where the tool printed a mark for missing, or a zero that
+            means that no clock ever started.
+    """
+
+    column: str
+    meaning: str
+    statistic: str
+    value: float | None
+
+    @property
+    def means(self) -> Meaning:
+        return MEANINGS[self.meaning]
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Requests by outcome; None where the tool does not tell."""
+
+    ok: int | None = None
+    failed: int | None = None
+    incomplete: int | None = None
+
+
+@dataclass(frozen=True)
+class PeerReport:
+    """A client's output in our terms.
+
+    Attributes:
+        tool: its name in `TOOLS`.
+        version: of the tool, where the output tells.
+        backend: which of its protocols it used, where it matters to the meaning of a column.
+        requests: counts by outcome.
+        duration_s: of the run, as printed.
+        prompt_tokens: total.
+        completion_tokens: total of successful requests.
+        concurrency: asked for; None where not set or not told.
+        achieved_concurrency: as the tool reports it.
+        figures: all others.
+        per_request: rows of `{"status", "ttft_s", "e2e_s", "tpot_s", "prompt_tokens", "completion_tokens"}`
+            of single requests, where the output holds them.
+        gaps_s: gaps between the events of successful requests, where the output holds them.
+        gap_meaning: what those gaps are.
+        extra: other facts by name.
+    """
+
+    tool: str
+    version: str | None = None
+    backend: str | None = None
+    requests: Requests = field(default_factory=Requests)
+    duration_s: float | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    concurrency: int | None = None
+    achieved_concurrency: float | None = None
+    figures: tuple[Figure, ...] = ()
+    per_request: tuple[Mapping[str, Any], ...] = ()
+    gaps_s: tuple[float, ...] = ()
+    gap_meaning: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def figure(self, metric: str, statistic: str = "mean") -> float | None:
+        """Returns a figure of one of our metrics, or None."""
+        for figure in self.figures:
+            if figure.means.metric == metric and figure.statistic == statistic:
+                return figure.value
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the report for JSON; absent is null."""
+        from crossover.peers.implied import implied
+        from crossover.peers.recomputation import recompute
+
+        return {
+            "tool": self.tool,
+            "version": self.version,
+            "backend": self.backend,
+            "requests": asdict(self.requests),
+            "duration_s": self.duration_s,
+            "tokens": {"prompt": self.prompt_tokens, "completion": self.completion_tokens, "source": "client"},
+            "concurrency": {"asked": self.concurrency, "achieved": self.achieved_concurrency},
+            "metrics": self._metrics(),
+            "not_ours": [_entry(figure) for figure in self.figures if figure.means.metric is None],
+            "recomputed": recompute(self),
+            "implied": implied(self),
+            "extra": dict(self.extra),
+        }
+
+    def _metrics(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for figure in self.figures:
+            means = figure.means
+            if means.metric is not None:
+                entry = found.setdefault(
+                    means.metric,
+                    {
+                        "unit": means.unit,
+                        "column": figure.column,
+                        "meaning": means.name,
+                        "same_as_ours": means.same,
+                        "formula": means.formula,
+                    },
+                )
+                entry.setdefault(figure.statistic, figure.value)
+        return found
+
+    def to_table(self) -> dict[str, Any]:
+        """Returns the report as a table for `crossover.audits.make_table`: what can be audited, under our names."""
+        figures: dict[str, Any] = {
+            "requests": self.requests.ok,
+            "failed": self.requests.failed,
+            "incomplete": self.requests.incomplete,
+            "total_s": self.duration_s,
+            "total_input_tokens": self.prompt_tokens,
+            "total_output_tokens": self.completion_tokens,
+        }
+        for figure in self.figures:
+            name = _table_name(figure)
+            if name is not None:
+                figures.setdefault(name, figure.value)
+        workload = {"concurrency": self.concurrency, "requests": self.requests.ok}
+        return {
+            "workload": {key: value for key, value in workload.items() if value is not None},
+            "client": {self.tool: {key: value for key, value in figures.items() if value is not None}},
+        }
+
+
+def _entry(figure: Figure) -> dict[str, Any]:
+    means = figure.means
+    return {
+        "column": figure.column,
+        "statistic": figure.statistic,
+        "value": figure.value,
+        "unit": means.unit,
+        "meaning": means.name,
+        "formula": means.formula,
+    }
+
+
+_TABLE_NAMES = {
+    "ttft_s": "ttft_{}_s",
+    "tpot_s": "tpot_{}_s",
+    "icl_s": "icl_{}_s",
+    "itl_s": "itl_{}_s",
+    "e2e_s": "e2e_latency_{}_s",
+    "output_tok_s": "output_tokens_per_s",
+}
+_APART = {
+    "peak-chunks-per-second": "peak_output_tokens_per_s",
+    "peak-of-unknown-kind": "peak_output_tokens_per_s",
+    "peak-tokens-per-second": "peak_output_tokens_per_s",
+    "output-over-counted-span": "output_tokens_per_s",
+    "total-over-wall": "total_tokens_per_s",
+    "latency-per-token": "tpot_{}_s",
+    "inverse-throughput": "tpot_{}_s",
+}
+
+
+def _table_name(figure: Figure) -> str | None:
+    means = figure.means
+    pattern = _TABLE_NAMES.get(means.metric or "") or _APART.get(means.name)
+    statistic = {"value": "mean"}.get(figure.statistic, figure.statistic)
+    return pattern.format(statistic) if pattern else None

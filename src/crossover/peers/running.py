@@ -1,0 +1,171 @@
+"""Runs a client against an endpoint, on our prompts, in its own environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crossover.errors import CrossoverError, InputError
+from crossover.peers.reading import read_output
+from crossover.peers.report import PeerReport
+from crossover.peers.tools import TOOLS
+from crossover.peers.tools.base import Plan, Tool
+
+CONSOLE, RECORD = "console.txt", "peer.json"
+_GRACE_S = 10.0
+
+
+@dataclass(frozen=True)
+class PeerRun:
+    """A load for a client.
+
+    Attributes:
+        base_url: of the endpoint, without /v1.
+        model: the name that the endpoint serves.
+        prompts: as `crossover.workloads.read_prompts` gives them.
+        tokenizer: folder of the model's tokenizer, for clients that count tokens themselves.
+        api: "chat" or "completions".
+        concurrency: requests at once, for a closed loop.
+        rate_per_s: requests per second, for an open one.
+        seed: of the client.
+        temperature, ignore_eos: of the sampling.
+        time_limit_s: after which the client is ended.
+    """
+
+    base_url: str
+    model: str
+    prompts: Sequence[Mapping[str, Any]] = field(repr=False)
+    tokenizer: Path | None = None
+    api: str = "chat"
+    concurrency: int | None = None
+    rate_per_s: float | None = None
+    seed: int = 0
+    temperature: float = 0.0
+    ignore_eos: bool = True
+    time_limit_s: float = 3600.0
+
+    def single_output_length(self, tool: str) -> int:
+        """Returns the output length of all prompts, for clients that take a single one; InputError if they differ."""
+        lengths = {int(prompt["output_tokens"]) for prompt in self.prompts}
+        if len(lengths) != 1:
+            raise InputError(
+                f"{tool} takes one output length for all requests, the prompts have {len(lengths)}",
+                place="output_tokens",
+                remedy="give the workload a number of output tokens",
+            )
+        return lengths.pop()
+
+
+def run_peer(
+    name: str, run: PeerRun, out_dir: Path, *, bin_dir: Path | None = None, envs_dir: Path = Path("envs")
+) -> PeerReport:
+    """Runs a client and returns what it reports; everything it wrote stays in `out_dir`, with `peer.json`.
+
+    Args:
+        name: of the tool in `TOOLS`.
+        run: the load.
+        out_dir: made where missing.
+        bin_dir: folder of the client's commands; by default its environment is installed from `envs_dir`.
+        envs_dir: where the environments are defined.
+
+    Raises:
+        InputError: an unknown client, or prompts that it cannot send.
+        CrossoverError: it failed, ran too long, or wrote nothing that can be read.
+    """
+    tool = _runnable(name)
+    out_dir.mkdir(parents=True, exist_ok=True)
+    assert tool.plan is not None
+    plan = tool.plan(run, out_dir)
+    for file, text in plan.files.items():
+        (out_dir / file).write_text(text, "utf-8")
+    binaries, manifest = (bin_dir, {}) if bin_dir is not None else _environment(tool, envs_dir)
+    spent = _execute(tool, plan, out_dir, binaries.absolute(), run.time_limit_s)
+    written = out_dir / (plan.output or CONSOLE)
+    if not written.is_file():
+        raise CrossoverError(f"{tool.title} wrote no {written.name}: {_tail(out_dir / CONSOLE)}")
+    (report,) = read_output(written, name, version=manifest.get("version"))[-1:]
+    _record(out_dir, plan, manifest, spent, report)
+    return report
+
+
+def _runnable(name: str) -> Tool:
+    known = sorted(tool.name for tool in TOOLS.values() if tool.plan is not None)
+    if name not in known:
+        raise InputError(f"no client {name!r} that can be run", place="client", remedy=f"use one of {', '.join(known)}")
+    return TOOLS[name]
+
+
+def _environment(tool: Tool, envs_dir: Path) -> tuple[Path, Mapping[str, Any]]:
+    from crossover.environments import ensure, find_definition
+
+    assert tool.environment is not None
+    environment = ensure(find_definition(tool.environment, envs_dir))
+    kept = {key: environment.manifest.get(key) for key in ("name", "digest", "package", "version")}
+    return environment.python.parent, kept
+
+
+def _execute(tool: Tool, plan: Plan, out_dir: Path, binaries: Path, limit_s: float) -> dict[str, float]:
+    """Runs the command to its end; returns wall and CPU seconds. Its whole process group is ended with it."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    environment = {
+        **os.environ,
+        "PATH": f"{binaries}{os.pathsep}{os.environ.get('PATH', '')}",
+        "HF_HUB_OFFLINE": "1",
+        **plan.environment,
+    }
+    command = [str(binaries / plan.words[0]), *plan.words[1:]]
+    with (out_dir / CONSOLE).open("wb") as console:
+        process = subprocess.Popen(
+            command, cwd=out_dir, env=environment, stdout=console, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            status = process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            raise CrossoverError(f"{tool.title} did not end within {limit_s:g} s: {_tail(out_dir / CONSOLE)}") from None
+        finally:
+            _end(process)
+    if status != 0:
+        raise CrossoverError(f"{tool.title} ended with status {status}: {_tail(out_dir / CONSOLE)}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"wall_s": time.monotonic() - start, "cpu_s": cpu_s}
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends what is left of a client's process group, workers of its own included."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+        except ProcessLookupError:
+            break
+        try:
+            process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            continue
+    process.wait()
+
+
+def _tail(console: Path, characters: int = 400) -> str:
+    text = console.read_text("utf-8", errors="replace").strip() if console.is_file() else ""
+    return " | ".join(line.strip() for line in text[-characters:].splitlines() if line.strip()) or "it printed nothing"
+
+
+def _record(
+    out_dir: Path, plan: Plan, manifest: Mapping[str, Any], spent: Mapping[str, float], report: PeerReport
+) -> None:
+    record = {
+        "command": list(plan.words),
+        "environment": dict(manifest),
+        "notes": list(plan.notes),
+        "spent": dict(spent),
+        "report": report.to_dict(),
+    }
+    (out_dir / RECORD).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
