@@ -14,6 +14,6 @@ include: "workflow/rules/report.smk"
 
 rule report:
     default_target: True
-    localrule: True
     input:
         ancient(REPORT_RECEIPT),
+    localrule: True

@@ -4,14 +4,34 @@ from pathlib import Path
 
 from crossover.workflow import load_plan
 
-STORE = config.get("store", "results")
-REPORTS = config.get("reports", "reports")
-
 # With --configfile the experiment itself is the configuration; its file is the first one given.
 PLAN = load_plan(
-    experiment=workflow.configfiles[0] if workflow.configfiles else config.get("experiment", "default"),
+    experiment=(
+        workflow.configfiles[0]
+        if workflow.configfiles
+        else config.get("experiment", "default")
+    ),
     retest=str(config.get("retest", "")),
-    store=Path(STORE),
+    store=Path("results"),
     main_process=workflow.is_main_process,
 )
 REPORT_RECEIPT = PLAN.report_receipt
+
+
+wildcard_constraints:
+    key="[0-9a-f]+",
+
+
+def weights_of_prompts(wildcards):
+    """The receipt of the weights whose tokenizer counts the prompts, where the store lacks them."""
+    return ancient(PLAN.needs_of_step("prompts", wildcards.key))
+
+
+def runs_of_parse_job(wildcards):
+    """The receipt of the deployment where cells are missing, nothing where the store has them all."""
+    return ancient(PLAN.runs_of_parse_job(wildcards.key))
+
+
+def reports_of_metrics_job(wildcards):
+    """The receipt of the parse job where engine reports are missing, nothing where the store has them all."""
+    return ancient(PLAN.reports_of_metrics_job(wildcards.key))

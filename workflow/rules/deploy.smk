@@ -5,19 +5,19 @@ for deployment in PLAN.deployments:
     rule:
         name:
             f"deployment_{deployment.rule_name}"
-        message:
-            f"Deployment {deployment.label}: {deployment.missing} of {deployment.total} cells missing."
         input:
             sheet=ancient(deployment.sheet),
             needs=ancient(deployment.needs),
         output:
             receipt=deployment.receipt,
-        params:
-            store=STORE,
         log:
             deployment.log,
+        conda:
+            "../../envs/crossover.yaml"
         threads: workflow.cores or 1
         resources:
             gpus=deployment.gpus,
+        message:
+            f"Deployment {deployment.label}: {deployment.missing} of {deployment.total} cells missing."
         shell:
-            "crossover deploy {input.sheet} --store {params.store} --receipt {output.receipt} --log {log}"
+            "crossover deploy {input.sheet} --store results --receipt {output.receipt} --log {log}"

@@ -1,25 +1,47 @@
 """Entries that need no GPU: weights, images, prompts."""
 
 
-def needs_of_step(wildcards):
-    """Receipts of the entries that a step reads and the store lacks."""
-    return ancient(PLAN.needs_of_step(wildcards.kind, wildcards.key))
-
-
-rule prepare_entry:
-    message:
-        "Prepare {wildcards.kind} {wildcards.key}."
+rule weights:
     input:
-        sheet=ancient(STORE + "/sheets/{kind}/{key}.json"),
-        needs=needs_of_step,
+        sheet=ancient("results/sheets/weights/{key}.json"),
     output:
-        receipt=STORE + "/receipts/{kind}/{key}.json",
-    wildcard_constraints:
-        kind="weights|image|prompts",
-        key="[0-9a-f]+",
-    params:
-        store=STORE,
+        receipt="results/receipts/weights/{key}.json",
     log:
-        STORE + "/logs/{kind}/{key}.log",
+        "results/logs/weights/{key}.log",
+    conda:
+        "../../envs/crossover.yaml"
+    message:
+        "Bring weights {wildcards.key} here and list their digests."
     shell:
-        "crossover prepare {input.sheet} --store {params.store} --receipt {output.receipt} 2> >(tee {log} >&2)"
+        "crossover prepare {input.sheet} --store results --receipt {output.receipt} 2> >(tee {log} >&2)"
+
+
+rule image:
+    input:
+        sheet=ancient("results/sheets/image/{key}.json"),
+    output:
+        receipt="results/receipts/image/{key}.json",
+    log:
+        "results/logs/image/{key}.log",
+    conda:
+        "../../envs/crossover.yaml"
+    message:
+        "Make sure that image {wildcards.key} is here."
+    shell:
+        "crossover prepare {input.sheet} --store results --receipt {output.receipt} 2> >(tee {log} >&2)"
+
+
+rule prompts:
+    input:
+        sheet=ancient("results/sheets/prompts/{key}.json"),
+        weights=weights_of_prompts,
+    output:
+        receipt="results/receipts/prompts/{key}.json",
+    log:
+        "results/logs/prompts/{key}.log",
+    conda:
+        "../../envs/crossover.yaml"
+    message:
+        "Build prompts {wildcards.key}."
+    shell:
+        "crossover prepare {input.sheet} --store results --receipt {output.receipt} 2> >(tee {log} >&2)"

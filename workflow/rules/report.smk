@@ -2,35 +2,38 @@
 
 
 rule plan_report:
-    message:
-        "List what the report of {PLAN.experiment} shows."
-    localrule: True
     input:
         metrics=ancient(PLAN.metrics_receipts),
     output:
         sheet=PLAN.report_sheet,
+    log:
+        f"results/logs/report/{PLAN.experiment}.plan.log",
+    localrule: True
+    conda:
+        "../../envs/crossover.yaml"
     params:
         experiment=PLAN.experiment_file,
         retest=PLAN.retest,
-        store=STORE,
-    log:
-        f"{STORE}/logs/report/{PLAN.experiment}.plan.log",
+    message:
+        "List what the report of {PLAN.experiment} shows."
     shell:
-        "crossover plan {params.experiment} --retest '{params.retest}' --store {params.store}"
+        "crossover plan {params.experiment} --retest '{params.retest}' --store results"
         " --report-sheet {output.sheet} 2> {log}"
 
 
 rule render_report:
-    message:
-        "Draw the report of {PLAN.experiment}."
-    localrule: True
     input:
         sheet=ancient(PLAN.report_sheet),
     output:
         receipt=REPORT_RECEIPT,
-    params:
-        out=f"{REPORTS}/{PLAN.experiment}",
     log:
-        f"{STORE}/logs/report/{PLAN.experiment}.log",
+        f"results/logs/report/{PLAN.experiment}.log",
+    localrule: True
+    conda:
+        "../../envs/crossover.yaml"
+    params:
+        out=f"reports/{PLAN.experiment}",
+    message:
+        "Draw the report of {PLAN.experiment}."
     shell:
         "crossover report {input.sheet} --out {params.out} --receipt {output.receipt} 2> {log}"

@@ -62,6 +62,7 @@ def measure(session: Session, cell: CellSheet, store: Store, reporter: Reporter)
         for path in recorded.iterdir():
             shutil.move(path, place / path.name)
         logfile.copy_parts(session.server.log_path, parts, place / "engine.log")
+        (place / "server.json").write_text(json.dumps(session.sheet.server, indent=1, sort_keys=True))
         (place / "cell.json").write_text(json.dumps(facts, indent=1, sort_keys=True, default=str))
 
 

@@ -200,13 +200,16 @@ def served_model_name(variant: Variant, experiment: Experiment) -> str:
     return str(variant.fields.get("served_model_name") or declared.get("repo") or model or variant.engine)
 
 
-def run_recipe(cell: Cell, experiment: Experiment, server: Mapping[str, Any], prompts_key: str) -> dict[str, Any]:
-    """Returns the recipe of a run entry: one cell on one server."""
+def run_recipe(cell: Cell, experiment: Experiment, server_key: str, prompts_key: str) -> dict[str, Any]:
+    """Returns the recipe of a run entry: one cell on one server.
+
+    The server stands in it by its key; its recipe is in the entry's server.json.
+    """
     workload = cell.workload
     return {
         "step": "run",
         "version": RUN_VERSION,
-        "server": dict(server),
+        "server": server_key,
         "prompts": prompts_key,
         "workload": {
             "dataset": workload.dataset,

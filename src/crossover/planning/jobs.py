@@ -200,7 +200,7 @@ class _Builder:
         self, server_key: str, group: list[tuple[Cell, Mapping[str, Any], tuple[tuple[str, str], ...]]]
     ) -> Deployment:
         first, server, needs = group[0]
-        cells = {planned.run_key: planned for planned in (self._cell(cell, server) for cell, _, _ in group)}
+        cells = {planned.run_key: planned for planned in (self._cell(cell, server_key) for cell, _, _ in group)}
         prompts = {("prompts", str(cell.recipe["prompts"])) for cell in cells.values()}
         warmup = tuple(self._prompt_key(spec, first) for spec in intent.warmup_specs(first, self.experiment))
         variants = {cell.variant.name: cell.variant for cell, _, _ in group}
@@ -236,9 +236,9 @@ class _Builder:
             self._models[name] = self._add("weights", recipe, detail)[1] if recipe else None
         return self._models[name]
 
-    def _cell(self, cell: Cell, server: Mapping[str, Any]) -> PlannedCell:
+    def _cell(self, cell: Cell, server_key: str) -> PlannedCell:
         prompts_key = self._prompt_key(intent.prompts_spec(cell, self.experiment), cell)
-        recipe = intent.run_recipe(cell, self.experiment, server, prompts_key)
+        recipe = intent.run_recipe(cell, self.experiment, server_key, prompts_key)
         run_key = key_of(recipe)
         report = {"step": "parse", "source": source_digest(*PARSE_SOURCE), "run": run_key}
         goodput = cell.workload.goodput

@@ -26,7 +26,7 @@ def sheet_path(store: Path, kind: str, key: str) -> Path:
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
     """Writes a JSON file in one step; a file that holds the same already is left alone."""
-    text = json.dumps(data, indent=1, sort_keys=True, allow_nan=False) + "\n"
+    text = json.dumps(data, sort_keys=True, allow_nan=False) + "\n"
     if path.exists() and path.read_text() == text:
         return
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from crossover.errors import InputError
 from crossover.experiment.schemas import suggestion
 from crossover.planning.jobs import Deployment, Plan, PlannedCell
-from crossover.recipes import Entry, Store
+from crossover.recipes import Entry
 
 UNSET = "(absent)"
 
@@ -62,16 +63,32 @@ def _step(plan: Plan, kind: str, key: str, recipe: Mapping[str, Any]) -> dict[st
     step: dict[str, Any] = {"kind": kind, "key": key, "state": state.value, "nearest": None, "changes": []}
     if state.value == "present":
         return step
-    near = nearest(plan.store, kind, recipe)
+    near = nearest(plan, kind, recipe)
     if near is not None and near.key != key:
         step["nearest"] = near.key
-        step["changes"] = list(differences(near.recipe, recipe))
+        step["changes"] = list(differences(_opened(near), _opened_wanted(plan, recipe)))
     return step
 
 
-def nearest(store: Store, kind: str, recipe: Mapping[str, Any]) -> Entry | None:
+def _opened(entry: Entry) -> Mapping[str, Any]:
+    """Returns an entry's recipe with the server's own recipe in place of its key."""
+    file = entry.path / "server.json"
+    if entry.kind != "run" or not file.exists():
+        return entry.recipe
+    return {**entry.recipe, "server": json.loads(file.read_text())}
+
+
+def _opened_wanted(plan: Plan, recipe: Mapping[str, Any]) -> Mapping[str, Any]:
+    servers = {deployment.server_key: deployment.server for deployment in plan.deployments}
+    server = servers.get(str(recipe.get("server")))
+    return recipe if server is None else {**recipe, "server": server}
+
+
+def nearest(plan: Plan, kind: str, recipe: Mapping[str, Any]) -> Entry | None:
     """Returns the entry of a kind whose recipe differs in the fewest fields."""
-    ranked = [(len(list(differences(entry.recipe, recipe))), entry.created, entry) for entry in store.entries(kind)]
+    wanted = _opened_wanted(plan, recipe)
+    entries = plan.store.entries(kind)
+    ranked = [(len(list(differences(_opened(entry), wanted))), entry.created, entry) for entry in entries]
     if not ranked:
         return None
     fewest = min(count for count, _, _ in ranked)
