@@ -134,9 +134,7 @@ def largest_factor(comparison: Comparison, first: str, second: str) -> str:
     name, factor = max(toward.items(), key=lambda item: item[1])
     if lead < 1.005 and factor < 1.02:
         return f"{first} and {second} decode at the same rate."
-    text = (
-        f"{ahead} decodes {lead:.2f} times as fast as {behind}; the largest factor is {name} ({factor:.2f})"
-    )
+    text = f"{ahead} decodes {lead:.2f} times as fast as {behind}; the largest factor is {name} ({factor:.2f})"
     against = {other: value for other, value in toward.items() if value < 0.98}
     if against:
         words = " and ".join(f"{other} ({value:.2f})" for other, value in against.items())

@@ -64,9 +64,7 @@ def attribute_pair(
     }
 
 
-def _waterfall(
-    phases: list[Any], latency: Mapping[str, float | None] | None, factors: Mapping[str, Estimate]
-) -> Any:
+def _waterfall(phases: list[Any], latency: Mapping[str, float | None] | None, factors: Mapping[str, Estimate]) -> Any:
     """Steps that lead from one mean latency to the other; decode is split in proportion to the logarithms."""
     if latency is None:
         return None

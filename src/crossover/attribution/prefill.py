@@ -50,9 +50,7 @@ def fit_prefill(chunks: Iterable[Mapping[str, Any]]) -> PrefillModel | None:
     Returns:
         The least-squares fit, or None where fewer than two contexts are known.
     """
-    known = [
-        c for c in chunks if c.get("context_tokens") is not None and c.get("tok_s") and c.get("new_tokens")
-    ]
+    known = [c for c in chunks if c.get("context_tokens") is not None and c.get("tok_s") and c.get("new_tokens")]
     if len({c["context_tokens"] for c in known}) < 2:
         return None
     new = np.array([float(c["new_tokens"]) for c in known])

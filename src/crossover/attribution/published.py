@@ -18,11 +18,7 @@ def attribute_table(table: Table) -> dict[str, Any]:
         shorter over the longer) and each pair of variants at a context (`sglang_over_vllm_64k`), with
         `decode_ratio`, `of_which_accept_len`, `of_which_step_time`, a `sentence`. Empty without engine logs.
     """
-    states = {
-        name: state
-        for name, log in table.section("engine_log").items()
-        if (state := _state(table, name, log))
-    }
+    states = {name: state for name, log in table.section("engine_log").items() if (state := _state(table, name, log))}
     if not states:
         return {}
     times = {name: round(state.step_time_s.value * 1e3, 1) for name, state in states.items()}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from crossover.audits.table import Table, make_table
 from crossover.metrics.observations import Observations
 
 
@@ -21,6 +22,7 @@ class Evidence:
         fitness: the recorder's own fitness.
         findings: what the recorder found while it interpreted the streams.
         contaminated: kinds of incident by request.
+        unplaced: kinds of incident whose time is not known.
     """
 
     cell: Mapping[str, Any]
@@ -30,8 +32,24 @@ class Evidence:
     fitness: Mapping[str, Any]
     findings: tuple[Mapping[str, Any], ...] = ()
     contaminated: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    unplaced: tuple[str, ...] = ()
 
     @property
     def workload(self) -> Mapping[str, Any]:
         """The workload of cell.json."""
         return self.cell.get("workload") or {}
+
+    @property
+    def reported(self) -> Table | None:
+        """Figures that a load client printed of this very cell, as a table; None where only we measured."""
+        claimed = self.cell.get("reported")
+        if not isinstance(claimed, Mapping) or not claimed:
+            return None
+        columns = claimed if any(isinstance(value, Mapping) for value in claimed.values()) else {"client": claimed}
+        return make_table({"workload": dict(self.workload), "client": columns})
+
+    def mean(self, metric: str) -> float | None:
+        """Returns the mean of a distribution, or the figure of a single-valued metric; None where withheld."""
+        entry = self.metrics.get(metric) or {}
+        value = entry.get("mean", entry.get("value"))
+        return None if value is None else float(value)

@@ -46,7 +46,7 @@ _QUANTITIES: dict[str, dict[str, str]] = {
         "": "output_rate", "output": "output_rate", "output_throughput": "output_rate",
         "output_token_throughput": "output_rate", "throughput": "output_rate", "generation": "output_rate",
         "generation_throughput": "output_rate", "output_token": "output_rate", "generated": "output_rate",
-        "throughput_average_output": "output_rate",
+        "throughput_output": "output_rate",
         "total": "total_rate", "total_token_throughput": "total_rate", "total_throughput": "total_rate",
         "input": "input_rate", "input_token_throughput": "input_rate", "prompt": "input_rate",
         "decode": "decode_rate", "stable_decode": "decode_rate",
@@ -101,6 +101,10 @@ def recognise(name: str, default_unit: str | None = None) -> Recognised | None:
         What it is, or None where the name does not say.
     """
     words, unit = _unit_of(name)
+    if unit is None and "(" in name:
+        # A remark in brackets, such as the name of a cell, is no part of the figure's name.
+        words, unit = _unit_of(re.sub(r"\([^()]*\)", " ", name))
+    words = [word for word in words if word != "reported"]
     statistic, words = _statistic_of(words)
     rest = "_".join(words)
     if unit is None:

@@ -104,9 +104,7 @@ def _read_csv(text: str, path: Path) -> tuple[Any, str | None]:
         delimiter = csv.Sniffer().sniff(text.split("\n", 1)[0], delimiters=",;\t").delimiter
     except csv.Error:
         delimiter = "\t" if "\t" in text else ","
-    rows = [
-        row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if any(cell.strip() for cell in row)
-    ]
+    rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if any(cell.strip() for cell in row)]
     if len(rows) < 2:
         raise InputError("holds no rows under its heading", file=path)
     header, body = rows[0], rows[1:]
@@ -157,16 +155,12 @@ def _read_text(text: str, path: Path) -> tuple[Any, str | None]:
             documents.append({})
         documents[-1].setdefault(name, _scalar(value))
     if not any(recognise(name) for document in documents for name in document):
-        raise InputError(
-            "no figure was recognised", file=path, remedy="give YAML, JSON, CSV or console output"
-        )
+        raise InputError("no figure was recognised", file=path, remedy="give YAML, JSON, CSV or console output")
     # evalscope documents its figures as seconds and prints no unit.
     default_unit = "s" if "Average time per output token" in documents[0] else None
     if len(documents) == 1:
         return documents[0], default_unit
-    return {
-        "client": {f"block-{index + 1}": document for index, document in enumerate(documents)}
-    }, default_unit
+    return {"client": {f"block-{index + 1}": document for index, document in enumerate(documents)}}, default_unit
 
 
 def _scalar(text: str) -> Any:

@@ -55,9 +55,7 @@ def _ordered(audits: dict[str, Audit]) -> dict[str, Audit]:
     """Puts each audit behind those that it waits for."""
     placed: dict[str, Audit] = {}
     while len(placed) < len(audits):
-        ready = [
-            audit for name, audit in audits.items() if name not in placed and set(audit.after) <= set(placed)
-        ]
+        ready = [audit for name, audit in audits.items() if name not in placed and set(audit.after) <= set(placed)]
         if not ready:
             raise ValueError("audits wait for each other")
         placed |= {audit.name: audit for audit in ready}
@@ -75,16 +73,18 @@ def audit_cell(evidence: Evidence) -> list[Finding]:
     """
     findings: list[Finding] = []
     failed: set[str] = set()
+    reported = evidence.reported
     for audit in AUDITS.values():
         if audit.check_cell is None:
             continue
         blocked = [name for name in audit.after if name in failed]
         if blocked:
-            results = [
-                not_applicable(audit.name, f"the audit `{blocked[0]}` failed, whose figures this one needs")
-            ]
+            results = [not_applicable(audit.name, f"the audit `{blocked[0]}` failed, whose figures this one needs")]
         else:
-            results = list(audit.check_cell(evidence)) or [not_applicable(audit.name, "nothing to compare")]
+            results = list(audit.check_cell(evidence))
+            if reported is not None and audit.check_table is not None:
+                results.extend(audit.check_table(reported))
+            results = results or [not_applicable(audit.name, "nothing to compare")]
         if any(result.verdict in FAULTS for result in results):
             failed.add(audit.name)
         findings.extend(replace(result, audit=audit.name) for result in results)

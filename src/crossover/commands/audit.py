@@ -12,13 +12,9 @@ HELP = "check a table of published benchmark figures, or a client's output"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the subcommand."""
-    parser.add_argument(
-        "file", type=Path, metavar="FILE", help="YAML, JSON, CSV or a client's console output"
-    )
+    parser.add_argument("file", type=Path, metavar="FILE", help="YAML, JSON, CSV or a client's console output")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument(
-        "--strict", action="store_true", help="exit with 1 if there is a finding other than a note"
-    )
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if there is a finding other than a note")
 
 
 def run(args: argparse.Namespace) -> int:

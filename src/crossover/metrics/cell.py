@@ -3,19 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
+from crossover.audits import Evidence, Finding, audit_cell
 from crossover.errors import InputError
+from crossover.metrics.contamination import tag_requests
 from crossover.metrics.definition import Context
 from crossover.metrics.engine_side import summarise_engine
 from crossover.metrics.observations import Observations, observe
 from crossover.metrics.registry import METRICS, compute_all
 from crossover.metrics.series import time_series
+from crossover.metrics.summary import STATISTICS
+
+
+class Recording(Protocol):
+    """What `crossover.client.interpret` returns."""
+
+    @property
+    def events(self) -> pd.DataFrame:
+        """A row an event."""
+
+    @property
+    def requests(self) -> pd.DataFrame:
+        """A row a request."""
+
+    @property
+    def fitness(self) -> dict[str, Any]:
+        """The recorder's own figures."""
+
+    @property
+    def findings(self) -> list[dict[str, Any]]:
+        """What a reader must know beside the figures."""
+
 
 _EMPTY_SERIES: dict[str, list[float]] = {"t_s": [], "running": [], "output_tok_s": []}
 _NO_REQUESTS = {"ok": 0, "failed": 0, "incomplete": 0}
@@ -43,44 +67,77 @@ def evaluate_cell(run_dir: Path, engine_report: Mapping[str, Any] | None) -> dic
         return entry | {"engine": engine}
     from crossover.client import interpret
 
-    interpretation = interpret(run_dir, clock_scale=entry["clock_scale"])
-    return entry | evaluate_tables(
-        interpretation.events,
-        interpretation.requests,
-        interpretation.fitness,
-        interpretation.findings,
-        cell,
-        engine,
-    )
+    recording = interpret(run_dir, clock_scale=entry["clock_scale"])
+    return entry | evaluate_tables(recording, cell, engine_report)
 
 
 def evaluate_tables(
-    events: pd.DataFrame,
-    requests: pd.DataFrame,
-    fitness: Mapping[str, Any],
-    findings: list[dict[str, Any]],
-    cell: Mapping[str, Any],
-    engine: dict[str, Any] | None,
+    recording: Recording, cell: Mapping[str, Any], engine_report: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Evaluates an interpreted recording; returns the parts of metrics.json that depend on it."""
-    observations = observe(events, requests)
+    observations = observe(recording.events, recording.requests)
     context = context_of(cell)
     entries = compute_all(observations, context)
+    scale = float(cell.get("clock_scale") or 1.0)
+    engine = summarise_engine(engine_report, cell.get("workload") or {})
+    tags, unplaced = tag_requests(observations, engine_report, scale)
+    evidence = Evidence(
+        cell, observations, entries, engine, recording.fitness, tuple(recording.findings), tags, unplaced
+    )
+    findings = audit_cell(evidence)
     return {
         "requests": {
             "ok": observations.ok,
             "failed": observations.failed,
             "incomplete": observations.incomplete,
         },
-        "tokens": _tokens(observations, fitness),
+        "tokens": _tokens(observations, recording.requests),
         "duration_s": observations.duration_s if observations.duration_s > 0 else None,
-        "metrics": entries,
-        "audits": [],
-        "contamination": {"requests": [], "metrics_without": None},
+        "metrics": withhold(entries, findings),
+        "audits": [finding.to_dict() for finding in findings],
+        "contamination": {
+            "requests": [{"request": request, "kinds": list(kinds)} for request, kinds in tags.items()],
+            "metrics_without": _without(recording, tags, context),
+        },
         "engine": engine,
         "series": time_series(observations),
-        "fitness": dict(fitness),
+        "fitness": dict(recording.fitness),
     }
+
+
+def withhold(entries: Mapping[str, Mapping[str, Any]], findings: Sequence[Finding]) -> dict[str, dict[str, Any]]:
+    """Returns the entries with every figure that an audit withholds taken out, and the reason in its place."""
+    kept = {name: dict(entry) for name, entry in entries.items()}
+    for finding in findings:
+        for target in finding.withholds:
+            name, _, statistic = target.partition(".")
+            if name in kept:
+                _withhold(kept[name], statistic, f"{finding.verdict}: {finding.why}")
+    return kept
+
+
+def _withhold(entry: dict[str, Any], statistic: str, why: str) -> None:
+    if "mean" not in entry:
+        entry["value"], entry["withheld"] = None, entry["withheld"] or why
+        return
+    targets = (statistic,) if statistic else STATISTICS
+    # A statistic that was not there in the first place keeps its own reason.
+    entry["withheld"] = dict.fromkeys(targets, why) | entry["withheld"]
+    entry["ci95"] = {name: bounds for name, bounds in entry["ci95"].items() if name not in targets}
+    entry.update(dict.fromkeys(targets))
+
+
+def _without(recording: Recording, tags: Mapping[int, tuple[str, ...]], context: Context) -> dict[str, Any] | None:
+    """The distributions over the requests that overlap no incident; None where none is tagged."""
+    if not tags:
+        return None
+    requests = recording.requests[~recording.requests["request"].isin(list(tags))]
+    events = recording.events[~recording.events["request"].isin(list(tags))]
+    entries = compute_all(observe(events, requests), context)
+    for entry in entries.values():
+        if "mean" not in entry:
+            entry |= {"value": None, "withheld": "not defined over a part of the requests"}
+    return entries
 
 
 def context_of(cell: Mapping[str, Any]) -> Context:
@@ -134,23 +191,30 @@ def _nothing(name: str) -> dict[str, Any]:
     definition = METRICS[name].definition
     if definition.kind == "value":
         return {"unit": definition.unit, "value": None, "withheld": reason}
-    statistics = ("mean", "min", "max", "p50", "p90", "p99")
     return {
         "unit": definition.unit,
         "n": 0,
-        **dict.fromkeys(statistics),
+        **dict.fromkeys(STATISTICS),
         "ci95": {},
-        "withheld": dict.fromkeys(statistics, reason),
+        "withheld": dict.fromkeys(STATISTICS, reason),
     }
 
 
-def _tokens(observations: Observations, fitness: Mapping[str, Any]) -> dict[str, Any]:
+def _tokens(observations: Observations, requests: pd.DataFrame) -> dict[str, Any]:
     """Totals over successful requests; None where a request came without usage."""
     return {
         "prompt": _total(observations.prompt_tokens),
         "completion": _total(observations.completion_tokens),
-        "source": fitness.get("token_source") or ("usage" if observations.ok else None),
+        "source": _source(requests),
     }
+
+
+def _source(requests: pd.DataFrame) -> str | None:
+    """Where the tokens of the events come from: usage, token ids, a tokenizer; the parts of a mixture."""
+    ok = requests[requests["status"] == "ok"]
+    if "tokens_source" not in ok.columns:
+        return "usage" if len(ok) else None
+    return " and ".join(sorted(ok["tokens_source"].dropna().unique())) or None
 
 
 def _total(values: np.ndarray) -> int | None:

@@ -19,9 +19,10 @@ def summarise_engine(report: Mapping[str, Any] | None, workload: Mapping[str, An
         workload: `input_tokens` and `concurrency` are read; either may be None.
 
     Returns:
-        `acceptance_length` {mean, n}, `stable_decode_tok_s` {mean, min, max, n}, `running` of the stable
-        samples, `prefill_chunks`, `prefix_hit_rate`, `startup`, `effective_config`, `incidents`; a part that
-        the log does not show is None. None without a report.
+        `acceptance_length`, `stable_decode_tok_s`, `prefill_tok_s` {mean, min, max, n}, `stable_running` (of the
+        stable samples), `max_running`, `capped_running` (the most that decoded while others waited),
+        `prefill_chunks`, `prefix_hit_rate`, `startup`, `effective_config`, `incidents`; a part that the log does
+        not show is None. None without a report.
     """
     if report is None:
         return None
@@ -35,6 +36,8 @@ def summarise_engine(report: Mapping[str, Any] | None, workload: Mapping[str, An
         "stable_decode_tok_s": _spread(rates),
         "stable_running": float(np.mean(running)) if running else None,
         "max_running": _max(record.get("running") for record in _decode_records(report)),
+        "capped_running": _capped(report),
+        "prefill_tok_s": _spread(_prefill_rates(report)),
         "prefill_chunks": prefill_chunks(report, workload.get("input_tokens")),
         "prefix_hit_rate": prefix_hit_rate(report),
         "startup": report.get("startup") or {},
@@ -58,7 +61,7 @@ def stable_samples(report: Mapping[str, Any], wanted: int | None) -> list[Record
     most = max(record.get("running") or 0 for record in records)
     if wanted is not None and most >= wanted:
         return [record for record in records if (record.get("running") or 0) >= wanted]
-    queued = [record for record in records if record.get("waiting") or record.get("queued")]
+    queued = [record for record in records if _queue(record)]
     return queued or [record for record in records if (record.get("running") or 0) >= most]
 
 
@@ -111,6 +114,24 @@ def prefix_hit_rate(report: Mapping[str, Any]) -> float | None:
     rates = [line["prefix_hit_rate"] for line in report.get("intervals") or [] if _busy(line)]
     rates = [rate for rate in rates if rate is not None]
     return float(rates[-1]) if rates else None
+
+
+def _capped(report: Mapping[str, Any]) -> float | None:
+    """The most requests that decoded while others waited and nothing was prefilled; None if none ever waited so."""
+    return _max(
+        record.get("running")
+        for record in _decode_records(report)
+        if not record.get("prefill_tok_s") and record.get("decode_tok_s") and _queue(record)
+    )
+
+
+def _queue(record: Record) -> bool:
+    return bool(record.get("waiting") or record.get("queued"))
+
+
+def _prefill_rates(report: Mapping[str, Any]) -> list[float]:
+    records = list(report.get("intervals") or []) or list(report.get("prefill_batches") or [])
+    return [float(record["prefill_tok_s"]) for record in records if record.get("prefill_tok_s")]
 
 
 def _busy(line: Record) -> bool:

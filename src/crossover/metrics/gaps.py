@@ -49,9 +49,7 @@ def full_spans(observations: Observations, wanted: int) -> FloatArray:
 def tokens_within(observations: Observations, spans: FloatArray) -> float:
     """Returns the tokens inside the spans; an event's tokens are spread over the gap before it."""
     edges = spans.ravel()
-    return float(
-        cumulative_tokens(observations, edges).reshape(-1, 2) @ np.array([-1.0, 1.0]) @ np.ones(len(spans))
-    )
+    return float(cumulative_tokens(observations, edges).reshape(-1, 2) @ np.array([-1.0, 1.0]) @ np.ones(len(spans)))
 
 
 def cumulative_tokens(observations: Observations, times_s: FloatArray) -> FloatArray:

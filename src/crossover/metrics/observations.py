@@ -145,9 +145,7 @@ def observe(events: pd.DataFrame, requests: pd.DataFrame) -> Observations:
 def _require(frame: pd.DataFrame, columns: tuple[str, ...], name: str) -> None:
     missing = [column for column in columns if column not in frame.columns]
     if missing:
-        raise InputError(
-            f"the {name} table lacks {', '.join(missing)}", remedy=f"it needs {', '.join(columns)}"
-        )
+        raise InputError(f"the {name} table lacks {', '.join(missing)}", remedy=f"it needs {', '.join(columns)}")
 
 
 def _stamped(stamps: pd.Series) -> pd.Series:

@@ -101,9 +101,7 @@ def block_interval(
     return percentile(values, low), percentile(values, high)
 
 
-def block_mean_interval(
-    values: FloatArray, blocks: np.ndarray, confidence: float = CONFIDENCE
-) -> Bounds | None:
+def block_mean_interval(values: FloatArray, blocks: np.ndarray, confidence: float = CONFIDENCE) -> Bounds | None:
     """Returns the interval of the mean of values that depend on one another within blocks."""
     labels, inverse = np.unique(blocks, return_inverse=True)
     if len(labels) < 3:

@@ -45,16 +45,12 @@ def summarise_value(definition: Definition, value: Value) -> dict[str, Any]:
     return {"unit": definition.unit, "value": value.value, "withheld": value.withheld, **value.details}
 
 
-def mean_interval(
-    values: FloatArray, confidence: float = percentiles.CONFIDENCE
-) -> tuple[float, float] | None:
+def mean_interval(values: FloatArray, confidence: float = percentiles.CONFIDENCE) -> tuple[float, float] | None:
     """Returns the t-interval of the mean of independent values, or None below two of them."""
     if len(values) < 2:
         return None
     half = (
-        float(stats.t.ppf(0.5 + confidence / 2, len(values) - 1))
-        * float(values.std(ddof=1))
-        / math.sqrt(len(values))
+        float(stats.t.ppf(0.5 + confidence / 2, len(values) - 1)) * float(values.std(ddof=1)) / math.sqrt(len(values))
     )
     mean = float(values.mean())
     return mean - half, mean + half

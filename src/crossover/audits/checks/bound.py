@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from crossover.audits.finding import Finding, passed
+import numpy as np
+
+from crossover.audits.evidence import Evidence
+from crossover.audits.finding import Finding, not_applicable, passed
 from crossover.audits.printed import Interval, plain
 from crossover.audits.table import Cell, Figure, Table
 
@@ -16,8 +19,25 @@ TOLERANCE = (
 )
 REASON = "a span shorter than the run (counted token events, a steady window) gives any throughput one likes"
 _TOLERANCE = 0.01
+_ADVICE = "divide all tokens by the time from the first send to the last output"
 # A percentile of few values may tie with the next one; only a real reversal counts.
 _ORDER = ("min", "p50", "p90", "p95", "p99", "max")
+
+
+def check_cell(evidence: Evidence) -> Iterator[Finding]:
+    """Judges the throughput of a measured cell against its tokens and its wall time."""
+    observations, rate = evidence.observations, evidence.mean("output_tok_s")
+    if rate is None or not observations.duration_s > 0:
+        yield not_applicable("output_tok_s", "there is no throughput")
+        return
+    tokens = float(np.nansum(observations.completion_tokens))
+    most = tokens / observations.duration_s
+    words = f"{tokens:.0f} tokens / {observations.duration_s:.4g} s = {most:.4g} tok/s"
+    if rate > most * (1 + _TOLERANCE):
+        why = f"{words} is the most that wall time allows"
+        yield Finding("impossible", "output_tok_s", why, rate, most, _ADVICE, ("output_tok_s",))
+    else:
+        yield passed("output_tok_s", f"at most {words}", rate, most)
 
 
 def check_table(table: Table) -> Iterator[Finding]:
@@ -40,11 +60,10 @@ def _throughput(cell: Cell) -> Iterator[Finding]:
             yield Finding(
                 "impossible",
                 figure.path,
-                f"{words} = {most.middle:.4g} is the most that wall time allows; "
-                f"reported is {factor:.4g} times that",
+                f"{words} = {most.middle:.4g} is the most that wall time allows; reported is {factor:.4g} times that",
                 plain(figure.printed),
                 figure.in_own_unit(most.middle),
-                "divide all tokens by the time from the first send to the last output",
+                _ADVICE,
             )
         else:
             yield passed(figure.path, f"at most {words} = {most.middle:.4g}", plain(figure.printed))

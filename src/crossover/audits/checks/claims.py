@@ -12,9 +12,7 @@ from crossover.audits.printed import Interval, plain, plain_text
 from crossover.audits.table import Table, context_of, interval_of, number, variant_of
 
 IDENTITY = "a claimed ratio or change is the ratio or change of the printed means"
-TOLERANCE = (
-    "rounding of all figures that enter; a claim inside it that the printed figures round otherwise is a note"
-)
+TOLERANCE = "rounding of all figures that enter; a claim inside it that the printed figures round otherwise is a note"
 REASON = "a peak set over a mean, or a best case over an average, makes a ratio that no pair of runs has"
 
 _QUANTITIES = {
@@ -174,9 +172,7 @@ def _change(table: Table, cell: str, name: str, value: Any) -> Iterator[Finding]
     if Interval.around(claim).agrees(computed):
         yield _agreed(path, claim, middle, text)
     else:
-        yield Finding(
-            "inconsistent", path, text, plain(claim), round(middle, 1), "compute it from the printed figures"
-        )
+        yield Finding("inconsistent", path, text, plain(claim), round(middle, 1), "compute it from the printed figures")
 
 
 def _side(table: Table, cell: str, side: str, quantity: str | None) -> Interval | None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crossover.audits.finding import Finding, passed
+import numpy as np
+
+from crossover.audits.evidence import Evidence
+from crossover.audits.finding import Finding, not_applicable, passed
 from crossover.audits.identities import (
     MOST_TOKENS_A_CHUNK,
     Decode,
@@ -16,14 +19,35 @@ from crossover.audits.identities import (
 )
 from crossover.audits.printed import Interval, plain
 from crossover.audits.table import Cell, Figure, Table, interval_of
+from crossover.metrics.definitions.tpot import per_request
 
 IDENTITY = "E2E = TTFT + TPOT (n - 1); tokens implied by each column agree; rates x wall time = tokens"
-TOLERANCE = (
-    "2 % beyond rounding where all requests have one length, else 25 % for the mean TPOT; throughput 5 %"
-)
+TOLERANCE = "2 % beyond rounding where all requests have one length, else 25 % for the mean TPOT; throughput 5 %"
 REASON = "a client that misses tokens, or counts them twice, cannot keep all of its columns consistent"
 _THROUGHPUT_TOLERANCE = 0.05
 _COUNT_TOLERANCE = 0.02
+_CELL_TOLERANCE = 0.005
+
+
+def check_cell(evidence: Evidence) -> Iterator[Finding]:
+    """Judges E2E = TTFT + TPOT (n - 1) over the requests for which all three are defined."""
+    observations = evidence.observations
+    own = per_request(observations)
+    defined = ~np.isnan(own)
+    means = [evidence.mean(name) for name in ("e2e_s", "ttft_s", "tpot_s")]
+    if not defined.all() or not len(own) or any(mean is None for mean in means):
+        yield not_applicable("e2e_s", "TPOT is not defined for every successful request")
+        return
+    e2e, ttft, tpot = (float(mean) for mean in means if mean is not None)
+    tokens = observations.completion_tokens - 1
+    # The mean of a product is not the product of the means where the lengths differ.
+    spread = float(np.mean(own * tokens) - own.mean() * tokens.mean())
+    expected = ttft + tpot * float(tokens.mean()) + spread
+    words = f"TTFT + TPOT (n - 1) = {expected:.4g} s at n = {tokens.mean() + 1:.4g}"
+    if abs(expected - e2e) > _CELL_TOLERANCE * e2e:
+        yield Finding("not closed", "e2e_s", words, e2e, expected, "recompute from the recording", ("tpot_s",))
+    else:
+        yield passed("e2e_s", words, e2e, expected)
 
 
 def check_table(table: Table) -> Iterator[Finding]:
@@ -114,9 +138,7 @@ def _rates(cell: Cell) -> Iterator[Finding]:
         yield from _rate(cell.get("total_rate"), both / total, _COUNT_TOLERANCE, above=True)
 
 
-def _rate(
-    figure: Figure | None, expected: Interval, tolerance: float, above: bool = False
-) -> Iterator[Finding]:
+def _rate(figure: Figure | None, expected: Interval, tolerance: float, above: bool = False) -> Iterator[Finding]:
     """A rate below what the counts give lost tokens; one above it is left to the bound audit by default."""
     if figure is None:
         return

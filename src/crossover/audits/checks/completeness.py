@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from crossover.audits.finding import Finding
+from crossover.audits.evidence import Evidence
+from crossover.audits.finding import Finding, passed
 from crossover.audits.printed import plain
 from crossover.audits.table import Cell, Table
 
 IDENTITY = "all requests succeed; a figure that was never stamped is absent, not zero"
 TOLERANCE = "none"
 REASON = "averages over the requests that happened to succeed describe another load than the one asked for"
+
+
+def check_cell(evidence: Evidence) -> Iterator[Finding]:
+    """Names the requests that did not succeed, with the recorder's reasons."""
+    observations = evidence.observations
+    lost = observations.failed + observations.incomplete
+    if not lost:
+        yield passed("requests", f"all {observations.ok} requests succeeded")
+        return
+    reasons = [f"{f.get('count')} x {f.get('finding')}" for f in evidence.findings if _is_outcome(f)]
+    yield Finding(
+        "incomplete",
+        "requests",
+        f"{observations.failed} failed and {observations.incomplete} did not finish, of {lost + observations.ok}"
+        + (f": {', '.join(reasons)}" if reasons else "")
+        + "; averages are over the rest",
+        lost,
+        0,
+        "repeat the cell, or read its figures with this number beside them",
+    )
+
+
+def _is_outcome(finding: Mapping[str, Any]) -> bool:
+    return str(finding.get("why", "")).startswith(("failed: ", "incomplete: "))
 
 
 def check_table(table: Table) -> Iterator[Finding]:
@@ -29,9 +55,7 @@ def check_table(table: Table) -> Iterator[Finding]:
                 )
         yield from _zeros(cell)
         for path in cell.missing:
-            yield Finding(
-                "missing", path, "printed as absent", None, None, "leave the figure out, or measure it"
-            )
+            yield Finding("missing", path, "printed as absent", None, None, "leave the figure out, or measure it")
 
 
 _DID = {"failed": "failed", "incomplete": "did not finish"}

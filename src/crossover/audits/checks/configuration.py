@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crossover.audits.finding import Finding, passed
+from crossover.audits.evidence import Evidence
+from crossover.audits.finding import Finding, not_applicable, passed
 from crossover.audits.printed import plain
 from crossover.audits.table import Table, number, variant_of
 from crossover.confounds.names import canonical_arguments, canonical_name, same_value
@@ -13,6 +14,36 @@ from crossover.confounds.names import canonical_arguments, canonical_name, same_
 IDENTITY = "what ran is what was asked for, and what is said to have run"
 TOLERANCE = "none; spellings of one value (fp8, fp8_e4m3) are equal, `auto` equals anything"
 REASON = "engines change what they are asked for, and say so in their log only"
+
+
+def check_cell(evidence: Evidence) -> Iterator[Finding]:
+    """Compares what was asked of the engine with what its log says it runs with."""
+    effective = (evidence.engine or {}).get("effective_config") or {}
+    flags = canonical_arguments(_mapping(_mapping(evidence.cell.get("requested_config")).get("arguments")))
+    known = [name for name in flags if effective.get(name) is not None]
+    for name in known:
+        flag, asked = flags[name]
+        if not same_value(asked, effective[name]):
+            yield Finding(
+                "contradiction",
+                f"configuration.{flag}",
+                f"{_say(asked)} was asked for, the engine runs with {_say(effective[name])}",
+                plain(asked),
+                plain(effective[name]),
+                "ask for what the engine can do, or name the effective value in the comparison",
+            )
+    for incident in (evidence.engine or {}).get("incidents") or []:
+        if incident.get("kind") == "fallback_kernel":
+            yield Finding(
+                "contradiction",
+                "kernel",
+                str(incident.get("message")),
+                advice=str(incident.get("advice")),
+            )
+    if known:
+        yield passed("configuration", f"compared: {', '.join(sorted(known))}")
+    else:
+        yield not_applicable("configuration", "the log states none of the settings that were asked for")
 
 
 def check_table(table: Table) -> Iterator[Finding]:

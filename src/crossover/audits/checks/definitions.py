@@ -4,16 +4,79 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crossover.audits.finding import Finding
+import numpy as np
+
+from crossover.audits.evidence import Evidence
+from crossover.audits.finding import Finding, passed
 from crossover.audits.identities import SAME_FIGURE, decode_of, other_definition
-from crossover.audits.printed import plain
+from crossover.audits.printed import Interval, plain
 from crossover.audits.table import Cell, Figure, Table
 
 IDENTITY = "TTFT, TPOT and ITL are what their names say, and no other definition fits them better"
-TOLERANCE = "0.2 % beyond rounding for the other definition, and the own one does not close"
-REASON = (
-    "tools use one name for different figures: a TPOT that includes TTFT, a TTFT that waits for `content`"
+TOLERANCE = (
+    "0.2 % beyond rounding for the other definition, and the own one does not close; 3 % between a client's "
+    "figure and our recording of the same cell"
 )
+REASON = "tools use one name for different figures: a TPOT that includes TTFT, a TTFT that waits for `content`"
+
+
+CLIENT_METRICS = (
+    "ttft_s",
+    "ttfot_s",
+    "tpot_s",
+    "itl_s",
+    "icl_s",
+    "e2e_s",
+    "output_tok_s",
+    "stable_decode_tok_s",
+    "goodput",
+)
+_RECORDED_TOLERANCE = 0.03
+
+
+def check_cell(evidence: Evidence) -> Iterator[Finding]:
+    """Judges whether all output was seen, and what a client's own TTFT of this cell is."""
+    unseen = [finding for finding in evidence.findings if finding.get("finding") == "unknown_field"]
+    for finding in unseen:
+        yield Finding(
+            "missing",
+            "events",
+            str(finding.get("why")),
+            advice="teach the client this field: until then its times and counts are of a part of the output",
+            withholds=CLIENT_METRICS,
+        )
+    if not unseen:
+        yield passed("events", "every field that carries output is known")
+    for cell in evidence.reported.cells if evidence.reported is not None else ():
+        figure = cell.get("ttft")
+        if figure is not None:
+            yield from _reported_ttft(evidence, figure)
+
+
+def _reported_ttft(evidence: Evidence, figure: Figure) -> Iterator[Finding]:
+    """Sets a client's mean TTFT against the definitions that the recording gives."""
+    observations = evidence.observations
+    own = evidence.mean("ttft_s")
+    others = {
+        "the first event of any kind, a bare role included": observations.first_event_s - observations.sent_s,
+        "the first output that is not reasoning (TTFOT)": observations.first_answer_s - observations.sent_s,
+        "the last output (E2E)": observations.last_s - observations.sent_s,
+    }
+    if own is None or figure.interval.agrees(Interval.exactly(own), _RECORDED_TOLERANCE):
+        return
+    for name, values in others.items():
+        if len(values) and not np.isnan(values).any():
+            mean = float(values.mean())
+            if figure.interval.agrees(Interval.exactly(mean), _RECORDED_TOLERANCE):
+                yield Finding(
+                    "mislabelled",
+                    figure.path,
+                    f"equals the time to {name} ({figure.in_own_unit(mean):g})",
+                    plain(figure.printed),
+                    figure.in_own_unit(own),
+                    "stop the TTFT clock at the first event with non-empty output of any kind",
+                )
+                return
 
 
 def check_table(table: Table) -> Iterator[Finding]:
@@ -46,11 +109,7 @@ def _truth(cell: Cell, figure: Figure) -> str:
         return ""
     text = f"; the true TPOT is (latency - TTFT) / (n - 1) = {figure.in_own_unit(decode.expected.middle):g}"
     itl = cell.get("itl")
-    if (
-        figure.recognised.quantity == "tpot"
-        and itl is not None
-        and itl.interval.agrees(decode.expected, 0.005)
-    ):
+    if figure.recognised.quantity == "tpot" and itl is not None and itl.interval.agrees(decode.expected, 0.005):
         text += ", which the column called ITL shows"
     return text
 

@@ -4,18 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crossover.audits.finding import Finding, passed
+from crossover.audits.evidence import Evidence
+from crossover.audits.finding import Finding, not_applicable, passed
 from crossover.audits.printed import Interval, plain
 from crossover.audits.table import Cell, Table
+from crossover.metrics.gaps import in_flight
+from crossover.metrics.series import mean_in_flight
 
-IDENTITY = (
-    "requests x mean latency / wall time = mean requests in flight <= concurrency; latency <= wall time"
-)
+IDENTITY = "requests x mean latency / wall time = mean requests in flight <= concurrency; latency <= wall time"
 TOLERANCE = "1 % beyond rounding; 5 % where the latency is put together from TTFT and TPOT"
 REASON = "requests that overlap more than they were allowed to have a wrong latency, count or wall time"
 _TOLERANCE = 0.01
 _COMPOSED_TOLERANCE = 0.05
 _REPORTED_TOLERANCE = 0.02
+
+
+def check_cell(evidence: Evidence) -> Iterator[Finding]:
+    """Judges whether as many requests ran as were offered, on the client's side and on the engine's."""
+    wanted = evidence.workload.get("concurrency")
+    observations = evidence.observations
+    if not wanted or not observations.duration_s > 0:
+        yield not_applicable("concurrency", "the load is an open loop, or nothing came back")
+        return
+    wanted = min(int(wanted), len(observations.all_sent_s))
+    most = int(in_flight(observations)[1].max())
+    mean = mean_in_flight(observations)
+    if most > wanted:
+        why = f"{most} requests were in flight at once where {wanted} were allowed"
+        yield Finding("impossible", "concurrency", why, most, wanted, "check the recorder's load")
+    elif most < wanted and not observations.failed:
+        why = f"never more than {most} requests were in flight where {wanted} were asked for"
+        yield Finding("inconsistent", "concurrency", why, most, wanted, "give the load more requests")
+    else:
+        yield passed("concurrency", f"{mean:.4g} requests in flight on average, {most} at most", most, wanted)
+    yield from _engine(evidence, wanted)
+
+
+def _engine(evidence: Evidence, wanted: int) -> Iterator[Finding]:
+    capped = (evidence.engine or {}).get("capped_running")
+    if capped is not None and capped < wanted:
+        yield Finding(
+            "inconsistent",
+            "running",
+            f"the engine decoded {capped:g} requests at most while others waited, of {wanted} offered",
+            capped,
+            wanted,
+            "read this cell as one at the engine's own concurrency; enlarge the KV pool or the request limit",
+        )
 
 
 def check_table(table: Table) -> Iterator[Finding]:

@@ -41,9 +41,7 @@ def check_table(table: Table) -> Iterator[Finding]:
             yield from _variant(table, str(variant), memory, visible)
 
 
-def _variant(
-    table: Table, variant: str, memory: Mapping[str, Any], visible: Interval | None
-) -> Iterator[Finding]:
+def _variant(table: Table, variant: str, memory: Mapping[str, Any], visible: Interval | None) -> Iterator[Finding]:
     taken = interval_of(memory.get("kv_cache_gib"))
     subject, fraction = _subject(table, variant)
     advised, name = _advised(memory)

@@ -4,15 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crossover.audits.finding import Finding
+from crossover.audits.evidence import Evidence
+from crossover.audits.finding import Finding, passed
 from crossover.audits.printed import plain
 from crossover.audits.table import Table
 from crossover.metrics.percentiles import needed
+from crossover.metrics.summary import PERCENTILES
 
 IDENTITY = "p^n <= 5 %: the largest of n samples lies above the percentile with 95 % confidence"
 TOLERANCE = "none: P50 from 5 samples, P90 from 29, P95 from 59, P99 from 299"
 REASON = "the P90 of ten requests is an interpolation between the two slowest of them"
 _PER_REQUEST = ("ttft", "ttfot", "tpot", "latency")
+
+
+def check_cell(evidence: Evidence) -> Iterator[Finding]:
+    """Lists the percentiles that the cell's sample does not support; they are withheld already."""
+    lacking: dict[int, list[str]] = {}
+    for name, entry in evidence.metrics.items():
+        count = entry.get("n")
+        for statistic, fraction in PERCENTILES.items():
+            if "mean" in entry and count and count < needed(fraction):
+                lacking.setdefault(int(count), []).append(f"{name}.{statistic}")
+    for count, names in sorted(lacking.items()):
+        yield Finding(
+            "under-sampled",
+            ", ".join(names),
+            f"{count} samples cannot bound these percentiles; P50 needs 5, P90 29, P99 299",
+            count,
+            None,
+            "more requests, or leave the percentiles out",
+            tuple(names),
+        )
+    if not lacking:
+        yield passed("percentiles", "every percentile has the samples that it needs")
 
 
 def check_table(table: Table) -> Iterator[Finding]:

@@ -40,6 +40,4 @@ def compute(observations: Observations, context: Context) -> Sample:
     gaps = np.diff(times)[same]
     values = np.repeat(gaps / np.maximum(carried, 1), carried)
     ends = np.repeat(times[1:][same], carried)
-    return Sample(
-        values, missing="tokens per event are unknown, or no request has two", blocks=blocks_of(ends)
-    )
+    return Sample(values, missing="tokens per event are unknown, or no request has two", blocks=blocks_of(ends))

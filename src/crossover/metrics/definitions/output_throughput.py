@@ -14,8 +14,7 @@ DEFINITION = Definition(
     better="higher",
     kind="value",
     formula="completion tokens of all successful requests / (last output - first send) over the cell",
-    clock="wall time from the first send of any request to the last output of any; never the span of "
-    "counted events",
+    clock="wall time from the first send of any request to the last output of any; never the span of counted events",
     exclusions="tokens of failed and incomplete requests (their time counts)",
     source="as in vLLM and SGLang; older guidellm divided by the span of counted token events",
 )
