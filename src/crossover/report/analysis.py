@@ -1,7 +1,8 @@
 """What follows from the cells: paired comparisons, crossovers, attribution and confounds.
 
-The statistics themselves live in `crossover.statistics`, `crossover.attribution` and `crossover.confounds`; this module
-chooses which cells to set against which, and holds the answers in the form that tables, figures and sentences want.
+The statistics themselves live in `crossover.statistics`, `crossover.attribution` and `crossover.confounds`;
+this module chooses which cells to set against which, and holds the answers in the form that tables, figures
+and sentences want.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Crossing:
-    """Where the order of two variants flips over the context length; `context` is None where it does not in range."""
+    """The context at which the order of two variants flips; `context` is None where it does not in range."""
 
     quantity: str
     first: str
@@ -66,7 +67,7 @@ class Crossing:
 
 @dataclass(frozen=True)
 class Factors:
-    """A decode ratio taken apart: ratio = running x acceptance / step time; each factor is greater than 1 where it helps."""
+    """A decode ratio taken apart: the factors multiply to it, and each is above 1 where it helps."""
 
     label: str
     base: str
@@ -158,9 +159,21 @@ def _compare(
     if ratio is not None:
         verdict = "second" if (ratio < 1) == (QUANTITIES[quantity].better == "lower") else "first"
     return Comparison(
-        quantity, first[0].variant, second[0].variant, workload, context, ours, theirs, ratio, None, None,
-        min(len(first), len(second)), verdict, "", (first[0], second[0]),
-    )  # fmt: skip
+        quantity,
+        first[0].variant,
+        second[0].variant,
+        workload,
+        context,
+        ours,
+        theirs,
+        ratio,
+        None,
+        None,
+        min(len(first), len(second)),
+        verdict,
+        "",
+        (first[0], second[0]),
+    )
 
 
 def _crossings(comparisons: Sequence[Comparison]) -> list[Crossing]:
@@ -175,9 +188,7 @@ def _context(one: Comparison) -> int:
     return one.input_tokens or 0
 
 
-def _crossing(
-    quantity: str, first: str, second: str, workload: Workload, points: Sequence[Comparison]
-) -> Crossing:
+def _crossing(quantity: str, first: str, second: str, workload: Workload, points: Sequence[Comparison]) -> Crossing:
     return Crossing(quantity, first, second, workload, None, None, None, "not estimated")
 
 

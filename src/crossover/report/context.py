@@ -25,7 +25,12 @@ class Context:
 
     def href(self, cell: Cell) -> str:
         """Returns the anchor of the entry that a cell's numbers come from."""
-        return f"#entry-{short_key(cell.run_key)}" if cell.run_key else f"#cell-{slug(cell.id)}"
+        return entry_href(cell.run_key) or f"#cell-{slug(cell.id)}"
+
+
+def entry_href(key: str | None) -> str:
+    """Returns the anchor of a store entry on the page, or nothing without a key."""
+    return f"#entry-{short_key(key)}" if key else ""
 
 
 def cell_label(cell: Cell) -> str:
@@ -51,6 +56,4 @@ def load_label(concurrency: int | None, rate_per_s: float | None) -> str:
 def workload_label(workload: tuple[str, int | None, int | None, float | None]) -> str:
     """Returns the part of a workload that stays the same over contexts: `random, 3K out, c10`."""
     dataset, output_tokens, concurrency, rate = workload
-    return ", ".join(
-        part for part in (dataset, f"{tokens(output_tokens)} out", load_label(concurrency, rate)) if part
-    )
+    return ", ".join(part for part in (dataset, f"{tokens(output_tokens)} out", load_label(concurrency, rate)) if part)

@@ -1,4 +1,4 @@
-"""The store entries behind the numbers: one section each, with recipe and file digests where they fit on the page."""
+"""The store entries behind the numbers, with recipe and file digests where they fit on the page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RECIPE_BUDGET_BYTES = 1_500_000
 
 @dataclass(frozen=True)
 class Entry:
-    """One store entry: `recipe` and `observed` are canonical JSON text, empty where not read or over the budget."""
+    """One store entry; `recipe` and `observed` are JSON text, empty where not read or over the budget."""
 
     anchor: str
     kind: str
@@ -71,9 +71,7 @@ def _files(document: Document) -> tuple[tuple[str, str], ...]:
     if isinstance(files, dict):
         return tuple((str(name), _digest(value)) for name, value in files.items())
     if isinstance(files, list):
-        return tuple(
-            (str(row.get("path") or row.get("name")), _digest(row)) for row in files if isinstance(row, dict)
-        )
+        return tuple((str(row.get("path") or row.get("name")), _digest(row)) for row in files if isinstance(row, dict))
     return ()
 
 

@@ -9,7 +9,7 @@ ABSENT = "–"
 
 
 def number(value: float | None) -> str:
-    """Returns `value` with about three significant digits and thousands separated; a dash where it is absent."""
+    """Returns `value` with about three significant digits and thousands separated, or a dash."""
     if value is None or not math.isfinite(value):
         return ABSENT
     size = abs(value)

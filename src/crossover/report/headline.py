@@ -1,7 +1,7 @@
 """What stands first on the page: one card for every two variants and workload, and the caveats.
 
-A comparison whose configurations differ in more than the factor under test is told as figures of two set-ups, never as
-one engine being faster than the other.
+A comparison whose configurations differ in more than the factor under test is told as figures of two
+set-ups, never as one engine being faster than the other.
 """
 
 from __future__ import annotations
@@ -87,9 +87,7 @@ def cards(context: Context) -> tuple[list[Card], int]:
 def _card(context: Context, first: str, second: str, workload: Workload, found: Sequence[Comparison]) -> Card:
     ledger = context.analysis.confound(first, second)
     crossings = [
-        one
-        for one in context.analysis.crossings
-        if (one.first, one.second, one.workload) == (first, second, workload)
+        one for one in context.analysis.crossings if (one.first, one.second, one.workload) == (first, second, workload)
     ]
     times = [one for one in found if one.quantity == "e2e_s"] or list(found)
     ordered = sorted(found, key=lambda one: (one.quantity != "e2e_s", one.input_tokens or 0))
@@ -153,9 +151,7 @@ def _line(context: Context, one: Comparison) -> Line:
 def failures(context: Context) -> list[Failure]:
     """Returns every failed cell."""
     failed = [*context.sheet.failed, *(cell for cell in context.sheet.retest_cells if not cell.ok)]
-    return [
-        Failure(cell_label(cell), context.href(cell)[1:], cell.reason or "", _tail(cell)) for cell in failed
-    ]
+    return [Failure(cell_label(cell), context.href(cell)[1:], cell.reason or "", _tail(cell)) for cell in failed]
 
 
 def _tail(cell: Cell) -> list[str]:
@@ -166,9 +162,16 @@ def _tail(cell: Cell) -> list[str]:
 def caveats(context: Context) -> list[Caveat]:
     """Returns what weakens the numbers, the gravest first."""
     found = [
-        *_simulated(context), *_failed(context), *_confounded(context), *_withheld(context), *_findings(context),
-        *_contaminated(context), *_few(context), *_other_time(context), *_open_items(context),
-    ]  # fmt: skip
+        *_simulated(context),
+        *_failed(context),
+        *_confounded(context),
+        *_withheld(context),
+        *_findings(context),
+        *_contaminated(context),
+        *_few(context),
+        *_other_time(context),
+        *_open_items(context),
+    ]
     return sorted(found, key=lambda one: not one.grave)
 
 
@@ -240,12 +243,10 @@ def _findings(context: Context) -> list[Caveat]:
 
 
 def _contaminated(context: Context) -> list[Caveat]:
-    tagged = [
-        cell for cell in context.sheet.good if (cell.metrics.get("contamination") or {}).get("requests")
-    ]
+    tagged = [cell for cell in context.sheet.good if (cell.metrics.get("contamination") or {}).get("requests")]
     if not tagged:
         return []
-    text = f"{plural(len(tagged), 'cell')} with requests that overlapped compilation, retries or preemption; shown both ways."
+    text = f"Requests of {plural(len(tagged), 'cell')} overlapped something foreign; shown with and without."
     return [Caveat("Contaminated", text, "#contamination")]
 
 
@@ -266,7 +267,7 @@ def _other_time(context: Context) -> list[Caveat]:
     return [
         Caveat(
             "GPU time",
-            f"{percent(other / total)} of the held time was neither start-up, warm-up nor measurement.",
+            f"{percent(other / total)} of the held time was not start-up, warm-up or measurement.",
             "#gpu-time",
         )
     ]

@@ -1,4 +1,4 @@
-"""Fills the templates. Autoescape is on everywhere: a name, a log line or a model's output is text, never markup."""
+"""Fills the templates. Autoescape is on everywhere: a name, a log line, a model's output stay text."""
 
 from __future__ import annotations
 
@@ -37,11 +37,7 @@ def render_page(report: Report) -> str:
 
 def render_markdown(report: Report) -> str:
     """Returns the report for a pull request: verdicts, caveats and the tables that a reviewer reads."""
-    return (
-        _environment()
-        .get_template("report.md")
-        .render(report=report, sheet=report.sheet, tables=report.tables)
-    )
+    return _environment().get_template("report.md").render(report=report, sheet=report.sheet, tables=report.tables)
 
 
 def _environment() -> Environment:

@@ -1,6 +1,7 @@
 """Finds, for each published figure, the cell of a sheet that measured the same thing.
 
-The published file maps its own cell names to workloads under `cells`; any field given there must match the cell.
+The published file maps its own cell names to workloads under `cells`; any field given there must match the
+cell.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ FIGURES: dict[str, tuple[str, str, float]] = {
 
 @dataclass(frozen=True)
 class Beside:
-    """One published figure and the reading of the cell that measured it; a published range has `low` and `high`."""
+    """One published figure beside the cell that measured it; a published range has `low` and `high`."""
 
     group: str
     figure: str
@@ -52,9 +53,7 @@ class Beside:
     @property
     def ratio(self) -> float | None:
         """Measured over published."""
-        return (
-            self.reading.value / self.published if self.reading.value is not None and self.published else None
-        )
+        return self.reading.value / self.published if self.reading.value is not None and self.published else None
 
 
 def beside(sheet: Sheet) -> list[Beside]:
@@ -72,9 +71,7 @@ def beside(sheet: Sheet) -> list[Beside]:
             if quantity == "engine_decode_tok_s" and reading.value is None and not reading.withheld:
                 reading = cell.reading("stable_decode_tok_s")
             verdict = _verdict(verdicts, group, figure)
-            found.append(
-                Beside(group, figure, quantity, statistic, middle, low, high, cell, reading, verdict)
-            )
+            found.append(Beside(group, figure, quantity, statistic, middle, low, high, cell, reading, verdict))
     return found
 
 

@@ -33,16 +33,12 @@ def outcome(sheet: Sheet, item: RetestItem) -> Outcome:
     hours = item.document.get("gpu_hours")
     predicted = item.document.get("gpu_hours_predicted")
     measured = any(cell.ok for cell in item.cells)
-    cost = (
-        hours if isinstance(hours, int | float) else predicted if isinstance(predicted, int | float) else None
-    )
+    cost = hours if isinstance(hours, int | float) else predicted if isinstance(predicted, int | float) else None
     if not measured:
         why = "measurement failed" if item.cells else "not run"
         return Outcome(False, change, why, "open", rule, cost, True)
     effects = [text for cell in item.cells if (text := _effect(sheet, item, cell))]
-    told = str(
-        item.document.get("outcome") or item.document.get("verdict") or "read the effect against the rule"
-    )
+    told = str(item.document.get("outcome") or item.document.get("verdict") or "read the effect against the rule")
     shown = "; ".join(dict.fromkeys(effects)) or "no base cell to compare with"
     return Outcome(True, change, shown, told, rule, cost, not isinstance(hours, int | float))
 

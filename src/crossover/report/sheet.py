@@ -1,7 +1,7 @@
 """Reads a report sheet and the documents it points to into frozen objects.
 
-A sheet is data that a workflow wrote, so a malformed sheet is an input error; a document that is missing or broken is not:
-the cell is then shown as failed, with that as its reason.
+A sheet is data that a workflow wrote, so a malformed sheet is an input error; a document that is missing or
+broken is not: the cell is then shown as failed, with that as its reason.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Reading:
-    """One figure of one cell: `value` with its 95 % interval in the quantity's unit, or the reason why it is withheld."""
+    """One figure of a cell, in the quantity's unit, with its 95 % interval; or why it is withheld."""
 
     value: float | None = None
     low: float | None = None
@@ -60,7 +60,7 @@ class Cell:
 
     @property
     def workload(self) -> tuple[str, int | None, int | None, float | None]:
-        """What cells must share to be compared over contexts: dataset, output tokens, concurrency, request rate."""
+        """What cells share to be compared over contexts: dataset, output tokens, concurrency, rate."""
         return self.dataset, self.output_tokens, self.concurrency, self.rate_per_s
 
     @property
@@ -80,18 +80,12 @@ class Cell:
         if not isinstance(node, Mapping):
             node = {"value": node}
         scale = wanted.scale
-        bounds = (
-            _mapping(node.get("ci95")).get(name)
-            if isinstance(node.get("ci95"), Mapping)
-            else node.get("ci95")
-        )
+        bounds = _mapping(node.get("ci95")).get(name) if isinstance(node.get("ci95"), Mapping) else node.get("ci95")
         low, high = bounds if isinstance(bounds, Sequence) and len(bounds) == 2 else (None, None)
         withheld = _withheld(node.get("withheld"), name) or self._audited(wanted.key, name)
         if withheld:
             return Reading(n=node.get("n"), withheld=withheld)
-        return Reading(
-            _scaled(node.get(name), scale), _scaled(low, scale), _scaled(high, scale), node.get("n")
-        )
+        return Reading(_scaled(node.get(name), scale), _scaled(low, scale), _scaled(high, scale), node.get("n"))
 
     @property
     def audits(self) -> Sequence[Document]:
@@ -190,14 +184,10 @@ def read_sheet(path: Path, root: Path | None = None) -> Sheet:
     except ValueError as error:
         raise InputError(f"is no JSON: {error}", file=path) from error
     if not isinstance(document, dict):
-        raise InputError(
-            "is no report sheet", file=path, remedy="an object with `experiment` and `cells` is wanted"
-        )
+        raise InputError("is no report sheet", file=path, remedy="an object with `experiment` and `cells` is wanted")
     for name, kind in (("experiment", str), ("cells", list)):
         if not isinstance(document.get(name), kind):
-            raise InputError(
-                f"`{name}` is missing", file=path, place=name, remedy=f"a {kind.__name__} is wanted"
-            )
+            raise InputError(f"`{name}` is missing", file=path, place=name, remedy=f"a {kind.__name__} is wanted")
     variants = {name: _mapping(variant) for name, variant in _mapping(document.get("variants")).items()}
     load = _CellLoader(base, variants)
     cells = [load(row, f"cells[{index}]", path) for index, row in enumerate(document["cells"])]
@@ -209,9 +199,7 @@ def read_sheet(path: Path, root: Path | None = None) -> Sheet:
         variants=variants,
         cells=cells,
         deployments=[_deployment(row, base, cells) for row in _rows(document.get("deployments"))],
-        retest=[
-            _retest_item(row, index, load, path) for index, row in enumerate(_rows(document.get("retest")))
-        ],
+        retest=[_retest_item(row, index, load, path) for index, row in enumerate(_rows(document.get("retest")))],
         published=_published(document.get("published"), base),
         document=document,
         root=base,
@@ -260,11 +248,7 @@ def _deployment(row: Document, root: Path, cells: Iterable[Cell]) -> Deployment:
     entry = row.get("entry")
     folder = root / entry if isinstance(entry, str) else None
     ids = list(row.get("cells") or ())
-    scales = [
-        cell.metrics.get("clock_scale")
-        for cell in cells
-        if cell.id in ids or cell.variant == row.get("variant")
-    ]
+    scales = [cell.metrics.get("clock_scale") for cell in cells if cell.id in ids or cell.variant == row.get("variant")]
     return Deployment(
         variant=str(row.get("variant") or "?"),
         key=row.get("key"),
@@ -277,9 +261,7 @@ def _deployment(row: Document, root: Path, cells: Iterable[Cell]) -> Deployment:
 
 
 def _retest_item(row: Document, index: int, load: _CellLoader, sheet: Path) -> RetestItem:
-    cells = [
-        load(cell, f"retest[{index}].cells[{n}]", sheet) for n, cell in enumerate(row.get("cells") or ())
-    ]
+    cells = [load(cell, f"retest[{index}].cells[{n}]", sheet) for n, cell in enumerate(row.get("cells") or ())]
     status = str(row.get("status") or ("measured" if cells else "not run"))
     return RetestItem(str(row.get("id", index + 1)), str(row.get("title") or ""), status, row, cells)
 
@@ -292,9 +274,7 @@ def _published(path: Any, root: Path) -> Document:
     try:
         return _mapping(yaml.safe_load((root / path).read_text(encoding="utf-8")))
     except (OSError, yaml.YAMLError) as error:
-        raise InputError(
-            "cannot read the published figures", file=path, remedy=str(error).splitlines()[0]
-        ) from error
+        raise InputError("cannot read the published figures", file=path, remedy=str(error).splitlines()[0]) from error
 
 
 def _withheld(node: Any, statistic: str) -> str | None:

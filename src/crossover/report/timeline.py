@@ -42,13 +42,11 @@ def cell_seconds(deployment: Deployment) -> dict[str, float]:
     """Returns how long each cell of a deployment was measured, in declared seconds."""
     cells = deployment.timeline.get("cells")
     rows = [row for row in cells if isinstance(row, Mapping)] if isinstance(cells, list) else []
-    return {
-        str(row.get("id")): _span(row.get("start"), row.get("end")) * deployment.clock_scale for row in rows
-    }
+    return {str(row.get("id")): _span(row.get("start"), row.get("end")) * deployment.clock_scale for row in rows}
 
 
 def seconds(stamp: Any) -> float | None:
-    """Returns an RFC 3339 stamp (nanoseconds allowed) as seconds since the epoch, or None where it is none."""
+    """Returns an RFC 3339 stamp (nanoseconds allowed) as seconds since the epoch, or None."""
     if not isinstance(stamp, str):
         return None
     head, dot, tail = stamp.replace("Z", "+00:00").partition(".")

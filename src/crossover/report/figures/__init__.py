@@ -1,7 +1,7 @@
 """The figures: one module each, with `build(context) -> list[Figure]`, found by the registry `BUILDERS`.
 
-They may import the sheet, the formatting and the analysis of `crossover.report`; drawing is by seaborn and matplotlib,
-turned into SVG by `svg`.
+They may import the sheet, the formatting and the analysis of `crossover.report`; drawing is by seaborn and
+matplotlib, turned into SVG by `svg`.
 """
 
 from __future__ import annotations

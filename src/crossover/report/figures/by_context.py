@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from crossover.report.analysis import Crossing, Workload
-from crossover.report.context import Context, workload_label
+from crossover.report.context import Context, cell_label, workload_label
 from crossover.report.figures.model import MAX_PANELS, MAX_SERIES, Figure, Panel
-from crossover.report.figures.style import BAND, INK, look
+from crossover.report.figures.style import BAND, INK, look, looks
 from crossover.report.formatting import number, slug, tokens
 from crossover.report.quantities import QUANTITIES, Quantity
 
@@ -29,7 +29,7 @@ def build(context: Context) -> list[Figure]:
     figures = []
     for key, (name, title) in DRAWN.items():
         quantity = QUANTITIES[key]
-        frame, withheld = _frame(context, quantity)
+        frame, absent = _frame(context, quantity)
         if frame.empty:
             continue
         groups = list(frame.groupby("workload", sort=False))
@@ -37,16 +37,17 @@ def build(context: Context) -> list[Figure]:
         lead = f"{quantity.meaning[0].upper()}{quantity.meaning[1:]}."
         if key != "acceptance_length":
             lead += " Where the order of two variants flips, the crossover is marked with its interval."
-        figures.append(Figure(name, title, lead, frame, panels, max(0, len(groups) - MAX_PANELS), withheld))
+        figures.append(Figure(name, title, lead, frame, panels, max(0, len(groups) - MAX_PANELS), absent))
     return figures
 
 
 def _frame(context: Context, quantity: Quantity) -> tuple[pd.DataFrame, list[str]]:
-    rows, withheld = [], []
+    rows = []
+    absent = [f"{cell_label(cell)}: failed, {cell.reason}" for cell in context.sheet.failed]
     for cell in context.sheet.good:
         reading = cell.reading(quantity)
         if reading.withheld:
-            withheld.append(f"{cell.variant}, {tokens(cell.input_tokens)}: withheld, {reading.withheld}")
+            absent.append(f"{cell_label(cell)}: withheld, {reading.withheld}")
         elif reading.value is not None and cell.input_tokens is not None:
             rows.append(
                 {
@@ -61,7 +62,7 @@ def _frame(context: Context, quantity: Quantity) -> tuple[pd.DataFrame, list[str
                     "run_key": cell.run_key,
                 }
             )
-    return pd.DataFrame(rows), withheld
+    return pd.DataFrame(rows), absent
 
 
 def _panel(context: Context, name: str, quantity: Quantity, label: str, part: pd.DataFrame) -> Panel:
@@ -79,9 +80,7 @@ def _panel(context: Context, name: str, quantity: Quantity, label: str, part: pd
 
     told = "; ".join(_told(quantity, part[part["variant"] == variant], variant) for variant in present)
     marks = " ".join(one.sentence for one in crossings)
-    return Panel(
-        f"{name}-{slug(label)}", label, f"{quantity.heading} against context. {told}. {marks}".strip(), draw
-    )
+    return Panel(f"{name}-{slug(label)}", label, f"{quantity.heading} against context. {told}. {marks}".strip(), draw)
 
 
 def _draw_lines(
@@ -89,27 +88,25 @@ def _draw_lines(
 ) -> None:
     import seaborn as sns
 
-    for variant in present:
-        mine = part[part["variant"] == variant]
-        style = look(variants.index(variant))
-        sns.lineplot(
-            mine,
-            x="context_tokens",
-            y=quantity.key,
-            ax=axes,
-            errorbar=None,
-            label=variant,
-            markeredgewidth=0,
-            **style,
-        )
-        spread = mine.dropna(subset=["low", "high"])
-        if not spread.empty:
-            axes.vlines(
-                spread["context_tokens"], spread["low"], spread["high"], color=style["color"], linewidth=1.2
-            )
     contexts = sorted(set(part["context_tokens"]))
     ticks = contexts if len(contexts) <= 6 else contexts[:: -(-len(contexts) // 6)]
     axes.set_xticks(ticks, [tokens(context) for context in ticks])
+    sns.lineplot(
+        part[part["variant"].isin(present)],
+        x="context_tokens",
+        y=quantity.key,
+        ax=axes,
+        errorbar=None,
+        markeredgewidth=0,
+        legend=False,
+        **looks(variants, present),
+    )
+    for variant in present:
+        style = look(variants.index(variant))
+        axes.plot([], [], label=variant, **style)
+        spread = part[(part["variant"] == variant)].dropna(subset=["low", "high"])
+        if not spread.empty:
+            axes.vlines(spread["context_tokens"], spread["low"], spread["high"], color=style["color"], linewidth=1.2)
     axes.set_xlabel("context, tokens")
     axes.set_ylabel(quantity.heading)
     axes.set_ylim(bottom=0)
@@ -127,9 +124,14 @@ def _mark(axes: Axes, crossings: Sequence[Crossing]) -> None:
         axes.axvline(one.context, color=BAND, linewidth=1.3, linestyle=(0, (2, 2)))
         label = f"crossover {tokens(round(one.context, -3))}"
         axes.annotate(
-            label, (one.context, 0.03), xycoords=("data", "axes fraction"), xytext=(4, 0),
-            textcoords="offset points", fontsize=8.5, color=INK,
-        )  # fmt: skip
+            label,
+            (one.context, 0.03),
+            xycoords=("data", "axes fraction"),
+            xytext=(4, 0),
+            textcoords="offset points",
+            fontsize=8.5,
+            color=INK,
+        )
 
 
 def _told(quantity: Quantity, mine: pd.DataFrame, variant: str) -> str:

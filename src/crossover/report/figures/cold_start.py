@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from crossover.report.context import Context
-from crossover.report.figures.model import MAX_SERIES, Figure, Panel
+from crossover.report.figures.model import MAX_SERIES, Figure, Panel, room_for
 from crossover.report.figures.style import GRID, INK, SERIES
 from crossover.report.formatting import duration
 from crossover.report.sheet import Document
@@ -62,21 +62,21 @@ def build(context: Context) -> list[Figure]:
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("seconds since launch")
         axes.margins(x=0.14)
-        axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.28 if len(names) > 2 else -0.42), ncols=3)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.5 / (0.09 + 0.42 * len(names))), ncols=3)
 
     told = "; ".join(
         f"{name}: {', '.join(f'{phase} {duration(value)}' for phase, value in parts.items() if value)}"
         for name, parts in rows.items()
     )
-    panel = Panel(
-        "cold-start", "Launch to ready", f"Cold start by phase. {told}.", draw, (7.2, 1.9 + 0.4 * len(rows))
-    )
-    lead = "From the engine's own log; what it does not account for is `other until ready`."
+    size = (7.2, 1.45 + 0.42 * len(rows))
+    room = room_for(list(rows))
+    panel = Panel("cold-start", "Launch to ready", f"Cold start by phase. {told}.", draw, size, room, 1.0)
+    lead = "From the engine's own log; what it does not account for stands as other until ready."
     return [Figure("cold-start", "Cold start", lead, frame, [panel])]
 
 
 def phases(startup: Document, total_s: float | None) -> dict[str, float]:
-    """Returns seconds by phase: weights are part of the model load; what no phase accounts for is the rest until ready."""
+    """Returns seconds by phase; weights are part of the model load, and the last phase is the rest."""
     value = {name: float(startup[name]) for name in startup if isinstance(startup[name], int | float)}
     weights = value.get("weights_load_s", 0.0)
     parts = {

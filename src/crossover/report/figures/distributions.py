@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from crossover.report.context import Context, workload_label
-from crossover.report.figures.model import MAX_PANELS, Figure, Panel
+from crossover.report.figures.model import MAX_PANELS, Figure, Panel, room_for
 from crossover.report.figures.style import SURFACE, look
 from crossover.report.formatting import number, slug, tokens
 from crossover.report.quantities import QUANTITIES, Quantity
@@ -31,7 +31,7 @@ def build(context: Context) -> list[Figure]:
             continue
         groups = list(frame.groupby("workload", sort=False))
         panels = [_panel(context, name, quantity, str(label), part) for label, part in groups[:MAX_PANELS]]
-        lead = "The line reaches from the fastest request to the slowest, the bar over the middle; the mark is the mean."
+        lead = "The band reaches from the quickest request to the slowest; bar: median, mark: mean."
         title = f"{quantity.label} over the requests of each cell"
         figures.append(Figure(name, title, lead, frame, panels, max(0, len(groups) - MAX_PANELS)))
     return figures
@@ -42,21 +42,26 @@ def _row(cell: Cell, quantity: Quantity) -> dict[str, object]:
     if values["mean"] is None:
         return {}
     return {
-        "cell": cell.id, "variant": cell.variant, "workload": workload_label(cell.workload),
-        "context_tokens": cell.input_tokens, "repeat": cell.repeat, **values, "run_key": cell.run_key,
-    }  # fmt: skip
+        "cell": cell.id,
+        "variant": cell.variant,
+        "workload": workload_label(cell.workload),
+        "context_tokens": cell.input_tokens,
+        "repeat": cell.repeat,
+        **values,
+        "run_key": cell.run_key,
+    }
 
 
 def _panel(context: Context, name: str, quantity: Quantity, label: str, part: pd.DataFrame) -> Panel:
     variants = list(context.sheet.variants) or sorted(set(part["variant"]))
     rows = part.sort_values(["context_tokens", "repeat"], kind="stable").to_dict("records")[:MAX_ROWS]
 
+    labels = [f"{row['variant']} {tokens(row['context_tokens'])}" for row in reversed(rows)]
+
     def draw(axes: Axes) -> None:
-        labels = []
         for position, row in enumerate(reversed(rows)):
             variant = str(row["variant"])
             style = look(variants.index(variant) if variant in variants else 0)
-            labels.append(f"{variant} {tokens(row['context_tokens'])}")
             if pd.notna(row["min"]) and pd.notna(row["max"]):
                 axes.hlines(position, row["min"], row["max"], color=style["color"], linewidth=5, alpha=0.35)
             if pd.notna(row["p50"]):
@@ -80,5 +85,5 @@ def _panel(context: Context, name: str, quantity: Quantity, label: str, part: pd
         f"{number(row['min'])} to {number(row['max'])}"
         for row in rows
     )
-    height = 1.2 + 0.32 * len(rows)
-    return Panel(f"{name}-{slug(label)}", label, f"{quantity.heading}. {told}.", draw, (4.6, height))
+    size = (4.6, 0.95 + 0.3 * len(rows))
+    return Panel(f"{name}-{slug(label)}", label, f"{quantity.heading}. {told}.", draw, size, room_for(labels))

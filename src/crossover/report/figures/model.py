@@ -18,13 +18,21 @@ MAX_SERIES = 12
 
 @dataclass(frozen=True)
 class Panel:
-    """One drawing: `description` says in words what it shows; `size_in` is width and height in inches."""
+    """One drawing: `description` says in words what it shows; `size_in` is width and height, and
+    `left_in` and `bottom_in` what the labels of the axes take, all in inches."""
 
     name: str
     title: str
     description: str
     draw: Callable[[Axes], None]
     size_in: tuple[float, float] = (4.6, 3.1)
+    left_in: float = 0.62
+    bottom_in: float = 0.48
+
+
+def room_for(labels: Sequence[str]) -> float:
+    """Returns the inches that the longest of some tick labels takes, at nine points."""
+    return 0.22 + 0.075 * max((len(label) for label in labels), default=0)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from crossover.report.context import Context
 from crossover.report.figures.model import MAX_PANELS, MAX_SERIES, Figure, Panel
-from crossover.report.figures.style import look
+from crossover.report.figures.style import look, looks
 from crossover.report.formatting import number, slug, tokens
 
 if TYPE_CHECKING:
@@ -28,17 +28,21 @@ def build(context: Context) -> list[Figure]:
             if isinstance(chunk, Mapping) and chunk.get("tok_s") and chunk.get("context_tokens") is not None:
                 rows.append(
                     {
-                        "cell": cell.id, "variant": cell.variant, "dataset": cell.dataset,
-                        "context_tokens": chunk["context_tokens"], "new_tokens": chunk.get("new_tokens"),
-                        "prefill_tok_s": chunk["tok_s"], "run_key": cell.run_key,
+                        "cell": cell.id,
+                        "variant": cell.variant,
+                        "dataset": cell.dataset,
+                        "context_tokens": chunk["context_tokens"],
+                        "new_tokens": chunk.get("new_tokens"),
+                        "prefill_tok_s": chunk["tok_s"],
+                        "run_key": cell.run_key,
                     }
-                )  # fmt: skip
+                )
     if not rows:
         return []
     frame = pd.DataFrame(rows)
     groups = list(frame.groupby("dataset", sort=False))
     panels = [_panel(context, str(name), part) for name, part in groups[:MAX_PANELS]]
-    lead = "Median over all requests, from the engine log; the context is what was already prefilled before the chunk."
+    lead = "Median over requests, from the engine log; the context is what was prefilled before the chunk."
     return [Figure("prefill", "Prefill rate by chunk", lead, frame, panels, max(0, len(groups) - MAX_PANELS))]
 
 
@@ -51,12 +55,18 @@ def _panel(context: Context, dataset: str, part: pd.DataFrame) -> Panel:
     def draw(axes: Axes) -> None:
         import seaborn as sns
 
+        sns.lineplot(
+            medians[medians["variant"].isin(present)],
+            x="at",
+            y="prefill_tok_s",
+            ax=axes,
+            errorbar=None,
+            markeredgewidth=0,
+            legend=False,
+            **looks(variants, present),
+        )
         for variant in present:
-            mine = medians[medians["variant"] == variant]
-            sns.lineplot(
-                mine, x="at", y="prefill_tok_s", ax=axes, errorbar=None, label=variant, markeredgewidth=0,
-                **look(variants.index(variant)),
-            )  # fmt: skip
+            axes.plot([], [], label=variant, **look(variants.index(variant)))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}K")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}K")
         axes.set_xlabel("context before the chunk, tokens")
@@ -65,9 +75,7 @@ def _panel(context: Context, dataset: str, part: pd.DataFrame) -> Panel:
         axes.legend(loc="best")
 
     told = "; ".join(_told(medians[medians["variant"] == variant], variant) for variant in present)
-    return Panel(
-        f"prefill-{slug(dataset)}", dataset, f"Prefill rate by context before the chunk. {told}.", draw
-    )
+    return Panel(f"prefill-{slug(dataset)}", dataset, f"Prefill rate by context before the chunk. {told}.", draw)
 
 
 def _told(mine: pd.DataFrame, variant: str) -> str:

@@ -24,9 +24,7 @@ def build(context: Context) -> list[Figure]:
     groups: dict[str, list[tuple[Cell, list[float], list[float]]]] = {}
     for cell in context.sheet.good:
         series = cell.metrics.get("series")
-        times, running = (
-            (series.get("t_s"), series.get("running")) if isinstance(series, Mapping) else (None, None)
-        )
+        times, running = (series.get("t_s"), series.get("running")) if isinstance(series, Mapping) else (None, None)
         if cell.repeat or not isinstance(times, list) or not isinstance(running, list) or not times:
             continue
         step = max(1, len(times) // MAX_POINTS)
@@ -43,10 +41,8 @@ def build(context: Context) -> list[Figure]:
         ]
     )
     panels = [_panel(context, label, lines) for label, lines in list(groups.items())[:MAX_PANELS]]
-    lead = "Requests between their first and last output event, seen from the client; zero is the first send."
-    return [
-        Figure("running", "Running requests over time", lead, frame, panels, max(0, len(groups) - MAX_PANELS))
-    ]
+    lead = "Mean requests in flight, from send to last output, as the client saw them; zero is the first send."
+    return [Figure("running", "Running requests over time", lead, frame, panels, max(0, len(groups) - MAX_PANELS))]
 
 
 def _panel(context: Context, label: str, lines: list[tuple[Cell, list[float], list[float]]]) -> Panel:
@@ -67,11 +63,14 @@ def _panel(context: Context, label: str, lines: list[tuple[Cell, list[float], li
         axes.set_ylabel("running requests")
         axes.set_ylim(bottom=0)
         axes.set_xlim(left=0)
-        axes.legend(loc="best")
+        axes.legend(loc="lower center")
 
     told = "; ".join(
-        f"{cell.variant}: at most {number(max((count for count in running if count is not None), default=None))}, "
-        f"ends after {number(times[-1])} s"
+        f"{cell.variant}: at most {number(_most(running))}, ends after {number(times[-1])} s"
         for cell, times, running in lines
     )
     return Panel(f"running-{slug(label)}", label, f"Running requests over time. {told}.", draw, (4.6, 2.6))
+
+
+def _most(running: list[float]) -> float | None:
+    return max((count for count in running if count is not None), default=None)

@@ -1,7 +1,8 @@
 """Colours, markers and settings of all figures.
 
-Each colour is drawn with one exact value for light paper; on the page it becomes a CSS variable of the same meaning, so
-that the same drawing is legible in light and dark. Variants differ by marker and dash too, never by colour alone.
+Each colour is drawn with one exact value for light paper; on the page it becomes a CSS variable of the same
+meaning, so that the same drawing is legible in light and dark. Variants differ by marker and dash too,
+never by colour alone.
 """
 
 from __future__ import annotations
@@ -13,13 +14,18 @@ INK, MUTED, GRID, STAMP, BAND, SURFACE = "#1f2328", "#59636e", "#d8dee4", "#b423
 
 SERIES = ("#0b6bcb", "#c2500a", "#23845a", "#8a4fc4", "#b3246b", "#6b6f12")
 MARKERS = ("o", "s", "^", "D", "v", "P")
-DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+DASHES: tuple[tuple[float, ...] | str, ...] = ("", (5, 2), (1, 1.5), (6, 2, 1, 2))
 
 # Value in the drawing -> CSS variable on the page.
 VARIABLES = {
-    INK: "--ink", MUTED: "--muted", GRID: "--grid", STAMP: "--stamp", BAND: "--band", SURFACE: "--surface",
+    INK: "--ink",
+    MUTED: "--muted",
+    GRID: "--grid",
+    STAMP: "--stamp",
+    BAND: "--band",
+    SURFACE: "--surface",
     **{colour: f"--series-{index}" for index, colour in enumerate(SERIES)},
-}  # fmt: skip
+}
 
 SETTINGS: Any = {
     "svg.fonttype": "none",
@@ -33,6 +39,8 @@ SETTINGS: Any = {
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
     "axes.titlepad": 8,
+    # A fixed place: the automatic one measures every label first.
+    "axes.titley": 1.0,
     "axes.grid": True,
     "axes.axisbelow": True,
     "axes.spines.top": False,
@@ -56,14 +64,33 @@ SETTINGS: Any = {
 
 
 def look(index: int) -> dict[str, Any]:
-    """Returns colour, marker and dash of the variant with this position."""
+    """Returns colour, marker and dash of the variant with this position, as matplotlib takes them."""
+    dash = _dash(index)
     return {
         "color": SERIES[index % len(SERIES)],
-        "marker": MARKERS[(index // len(SERIES) + index) % len(MARKERS)],
-        "linestyle": DASHES[(index + index // len(SERIES)) % len(DASHES)],
+        "marker": _marker(index),
+        "linestyle": (0, dash) if dash else "-",
     }
 
 
-def palette(variants: Sequence[str]) -> dict[str, str]:
-    """Returns the colour of each variant."""
-    return {name: SERIES[index % len(SERIES)] for index, name in enumerate(variants)}
+def looks(variants: Sequence[str], shown: Sequence[str]) -> dict[str, Any]:
+    """Returns the same for the `shown` among all `variants`, as a seaborn line plot takes them."""
+    index = {name: variants.index(name) if name in variants else 0 for name in shown}
+    order = list(shown)
+    return {
+        "hue": "variant",
+        "hue_order": order,
+        "palette": {name: SERIES[at % len(SERIES)] for name, at in index.items()},
+        "style": "variant",
+        "style_order": order,
+        "markers": {name: _marker(at) for name, at in index.items()},
+        "dashes": {name: _dash(at) for name, at in index.items()},
+    }
+
+
+def _marker(index: int) -> str:
+    return MARKERS[(index // len(SERIES) + index) % len(MARKERS)]
+
+
+def _dash(index: int) -> tuple[float, ...] | str:
+    return DASHES[(index + index // len(SERIES)) % len(DASHES)]

@@ -8,7 +8,7 @@ import pandas as pd
 
 from crossover.report.analysis import Factors
 from crossover.report.context import Context
-from crossover.report.figures.model import MAX_PANELS, Figure, Panel
+from crossover.report.figures.model import MAX_PANELS, Figure, Panel, room_for
 from crossover.report.figures.style import INK, MUTED, SERIES
 from crossover.report.formatting import number, slug
 
@@ -20,18 +20,11 @@ STEPS = (("running", "running requests"), ("acceptance", "acceptance length"), (
 
 def build(context: Context) -> list[Figure]:
     """Returns the waterfall of each pair whose factors are known."""
-    found = [
-        one
-        for one in context.analysis.factors
-        if None not in (one.decode, one.acceptance, one.step, one.running)
-    ]
+    found = [one for one in context.analysis.factors if None not in (one.decode, one.acceptance, one.step, one.running)]
     if not found:
         return []
     frame = pd.DataFrame(
-        [
-            {"pair": one.label, "decode": one.decode, **{name: getattr(one, name) for name, _ in STEPS}}
-            for one in found
-        ]
+        [{"pair": one.label, "decode": one.decode, **{name: getattr(one, name) for name, _ in STEPS}} for one in found]
     )
     panels = [_panel(one) for one in found[:MAX_PANELS]]
     lead = (
@@ -64,9 +57,15 @@ def _panel(one: Factors) -> Panel:
             axes.barh(position, width, left=start, color=colour, height=0.6, alpha=0.85)
             edge = max(start, start + width)
             axes.annotate(
-                f"x {number(factor)}", (edge, position), xytext=(4, 0), textcoords="offset points", va="center",
-                fontsize=9, color=INK, weight="bold" if total else "normal",
-            )  # fmt: skip
+                f"x {number(factor)}",
+                (edge, position),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=9,
+                color=INK,
+                weight="bold" if total else "normal",
+            )
             at = start + width
         axes.axvline(0, color=INK, linewidth=0.9)
         axes.set_yticks(range(len(rows)), [label for label, _ in rows])
@@ -78,4 +77,11 @@ def _panel(one: Factors) -> Panel:
 
     factors = ", ".join(f"{label} x {number(getattr(one, name))}" for name, label in STEPS)
     told = f"Decode ratio {number(one.decode)}: {factors}. {one.sentence}"
-    return Panel(f"attribution-{slug(one.label)}", one.label, told, draw, (4.6, 2.5))
+    return Panel(
+        f"attribution-{slug(one.label)}",
+        one.label,
+        told,
+        draw,
+        (4.6, 2.3),
+        room_for([label for _, label in STEPS]),
+    )

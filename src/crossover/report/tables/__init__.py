@@ -1,6 +1,7 @@
 """The tables: one module each, with `build(context) -> Table | None`, found by the registry `BUILDERS`.
 
-They may import the sheet, the formatting and the analysis of `crossover.report`; none knows HTML, Markdown or CSV.
+They may import the sheet, the formatting and the analysis of `crossover.report`; none knows HTML, Markdown
+or CSV.
 """
 
 from __future__ import annotations
@@ -13,9 +14,23 @@ from crossover.report.tables.model import Table
 
 # In the order of the page. The key is the module, and the name of the table's CSV file.
 NAMES = (
-    "verdicts", "cells", "statistics", "published", "audits", "findings", "confounds", "attribution", "contamination",
-    "retest", "gpu_time", "predicted", "incidents", "failed", "variants", "provenance",
-)  # fmt: skip
+    "verdicts",
+    "cells",
+    "statistics",
+    "published",
+    "audits",
+    "findings",
+    "confounds",
+    "attribution",
+    "contamination",
+    "retest",
+    "gpu_time",
+    "predicted",
+    "incidents",
+    "failed",
+    "variants",
+    "provenance",
+)
 
 BUILDERS: dict[str, Callable[[Context], Table | None]] = {
     name: importlib.import_module(f"{__name__}.{name}").build for name in NAMES

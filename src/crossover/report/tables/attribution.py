@@ -37,7 +37,7 @@ def build(context: Context) -> Table | None:
         ]
         for one in found
     ]
-    lead = "Aggregate decode throughput = running requests x acceptance length / step time; the factors multiply to the ratio."
+    lead = "Aggregate decode throughput = running requests x acceptance length / step time."
     return Table("attribution", "Where the decode difference comes from", lead, columns, rows, shown=60)
 
 

@@ -9,9 +9,21 @@ from crossover.report.tables.model import Column, Datum, Table
 
 # The worst verdict first: where one audit found several things in a cell, the matrix shows the worst.
 SEVERITY = (
-    "impossible", "not closed", "inconsistent", "mislabelled", "contradiction", "infeasible", "overcommitted",
-    "contaminated", "incomplete", "missing", "under-sampled", "rounding", "passed", "not applicable",
-)  # fmt: skip
+    "impossible",
+    "not closed",
+    "inconsistent",
+    "mislabelled",
+    "contradiction",
+    "infeasible",
+    "overcommitted",
+    "contaminated",
+    "incomplete",
+    "missing",
+    "under-sampled",
+    "rounding",
+    "passed",
+    "not applicable",
+)
 
 
 def build(context: Context) -> Table | None:
@@ -50,15 +62,26 @@ def findings(context: Context) -> Table | None:
     if not told:
         return None
     columns = (
-        Column("audit", "Audit"), Column("verdict", "Verdict"), Column("figure", "Figure"), Column("why", "Why"),
-        Column("advice", "Advice"), Column("cells", "Cells"),
-    )  # fmt: skip
+        Column("audit", "Audit"),
+        Column("verdict", "Verdict"),
+        Column("figure", "Figure"),
+        Column("why", "Why"),
+        Column("advice", "Advice"),
+        Column("cells", "Cells"),
+    )
     rows = [
         [
-            Datum(audit.replace("_", " "), audit), Datum(verdict, tone="warn"), Datum(subject), Datum(why), Datum(advice),
-            Datum("; ".join(cell_label(cell) for cell in cells[:4]) + (f"; {len(cells) - 4} more" if len(cells) > 4 else ""),
-                  "; ".join(cell.id for cell in cells)),
+            Datum(audit.replace("_", " "), audit),
+            Datum(verdict, tone="warn"),
+            Datum(subject),
+            Datum(why),
+            Datum(advice),
+            Datum(
+                "; ".join(cell_label(cell) for cell in cells[:4])
+                + (f"; {len(cells) - 4} more" if len(cells) > 4 else ""),
+                "; ".join(cell.id for cell in cells),
+            ),
         ]
         for (audit, verdict, subject, why, advice), cells in told.items()
-    ]  # fmt: skip
+    ]
     return Table("findings", "Findings of the audits", "", columns, rows, shown=60)

@@ -23,23 +23,20 @@ def build(context: Context) -> Table | None:
     if not rows:
         return None
     columns = (
-        Column("item", "Item"), Column("comparison", "Comparison"), Column("first", "First"), Column("second", "Second"),
-        Column("role", "Role"), Column("impact", "Measured effect"),
-    )  # fmt: skip
+        Column("item", "Item"),
+        Column("comparison", "Comparison"),
+        Column("first", "First"),
+        Column("second", "Second"),
+        Column("role", "Role"),
+        Column("impact", "Measured effect"),
+    )
     lead = (
-        "Every difference between the effective configurations, as the engines reported them. The effect is that of the "
-        "retest item that isolates the difference; without one it is not isolated, and the comparison stays confounded."
+        "Every difference between the effective configurations, as the engines reported them. "
+        "The effect is that of the retest item that isolates the difference; without one the comparison "
+        "stays confounded."
     )
     return Table("confounds", "Confound ledger", lead, columns, rows, shown=80)
 
 
 def _text(value: object) -> str:
-    return (
-        "not reported"
-        if value is None
-        else "yes"
-        if value is True
-        else "no"
-        if value is False
-        else str(value)
-    )
+    return "not reported" if value is None else "yes" if value is True else "no" if value is False else str(value)

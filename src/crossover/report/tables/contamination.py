@@ -52,5 +52,5 @@ def build(context: Context) -> Table | None:
         Column("without_tagged", "Without the tagged", numeric=True),
         Column("ratio", "Without / with", numeric=True),
     )
-    lead = "Requests that overlapped compilation, memory retries, preemption or a foreign request are tagged, not dropped."
+    lead = "Requests that overlapped compilation, retries, preemption or a foreign request; tagged, not dropped."
     return Table("contamination", "Contamination", lead, columns, rows, shown=80)

@@ -16,9 +16,5 @@ def build(context: Context) -> Table | None:
     for cell in failed:
         tail = cell.metrics.get("log_tail")
         last = str(tail[-1]) if isinstance(tail, list) and tail else ""
-        rows.append(
-            [Datum(cell_label(cell), cell.id, href=context.href(cell)), Datum(cell.reason or ""), Datum(last)]
-        )
-    return Table(
-        "failed", "Failed cells", "The next run tries these again; the others are kept.", columns, rows
-    )
+        rows.append([Datum(cell_label(cell), cell.id, href=context.href(cell)), Datum(cell.reason or ""), Datum(last)])
+    return Table("failed", "Failed cells", "The next run tries these again; the others are kept.", columns, rows)

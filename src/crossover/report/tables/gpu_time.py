@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from crossover.report.context import Context
-from crossover.report.formatting import duration, percent, short_key
+from crossover.report.context import Context, entry_href
+from crossover.report.formatting import duration, percent
 from crossover.report.tables.model import Column, Datum, Table
 from crossover.report.timeline import shares
 
@@ -21,16 +21,18 @@ def build(context: Context) -> Table | None:
         parts = (split.startup_s, split.warmup_s, split.measure_s, split.other_s)
         rows.append(
             [
-                Datum(deployment.variant, href=f"#entry-{short_key(deployment.key)}" if deployment.key else ""),
+                Datum(deployment.variant, href=entry_href(deployment.key)),
                 Datum(str(len(deployment.cells)), len(deployment.cells)),
                 Datum(duration(split.total_s), split.total_s),
                 *(Datum(percent(part / split.total_s), part, duration(part)) for part in parts[:3]),
                 Datum(
-                    percent(split.other_s / split.total_s), split.other_s, duration(split.other_s),
+                    percent(split.other_s / split.total_s),
+                    split.other_s,
+                    duration(split.other_s),
                     tone="good" if split.other_s <= GOAL * split.total_s else "warn",
                 ),
             ]
-        )  # fmt: skip
+        )
     if not rows:
         return None
     columns = (
@@ -42,10 +44,10 @@ def build(context: Context) -> Table | None:
         Column("measurement_s", "Measurement", numeric=True),
         Column("other_s", "Other", numeric=True, meaning="goal: under 2 %"),
     )
-    lead = "Share of the time that the GPUs were held. The goal is that under 2 % is neither start-up, warm-up nor measurement."
+    lead = "Shares of the time that the GPUs were held; the goal for other time is under 2 %."
     if any(deployment.clock_scale != 1 for deployment in context.sheet.deployments):
         lead += (
-            " Times are wall time multiplied by the simulation's time scale: what the pipeline itself costs between"
-            " cells is multiplied too, so the share of other time is overstated here."
+            " Times are wall time multiplied by the simulation's time scale. What the pipeline itself costs"
+            " is multiplied too, so other time is overstated here."
         )
     return Table("gpu_time", "GPU time", lead, columns, rows)

@@ -26,9 +26,13 @@ def build(context: Context) -> Table | None:
     if not found:
         return None
     columns = (
-        Column("variant", "Variant"), Column("kind", "Incident"), Column("severity", "Severity"),
-        Column("count", "Count", numeric=True), Column("message", "Message"), Column("advice", "Advice"),
-    )  # fmt: skip
+        Column("variant", "Variant"),
+        Column("kind", "Incident"),
+        Column("severity", "Severity"),
+        Column("count", "Count", numeric=True),
+        Column("message", "Message"),
+        Column("advice", "Advice"),
+    )
     rows = [
         [
             Datum(variant),
@@ -38,8 +42,6 @@ def build(context: Context) -> Table | None:
             Datum(str(one.get("message") or "")[:400]),
             Datum(str(one.get("advice") or "")),
         ]
-        for (variant, kind), one in sorted(
-            found.items(), key=lambda item: RANK.get(str(item[1].get("severity")), 2)
-        )
+        for (variant, kind), one in sorted(found.items(), key=lambda item: RANK.get(str(item[1].get("severity")), 2))
     ]
     return Table("incidents", "Incidents in the engine logs", "", columns, rows, shown=80)

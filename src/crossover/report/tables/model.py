@@ -12,8 +12,8 @@ Value = float | int | str | bool | None
 class Datum:
     """One cell of a table: `text` to read, `value` for the CSV and for sorting.
 
-    `below` is a second, smaller line such as an interval; `note` the number of a footnote; `href` an anchor on the page;
-    `tone` one of "", "good", "bad", "warn", "quiet".
+    `below` is a second, smaller line such as an interval; `note` the number of a footnote; `href` an anchor
+    on the page; `tone` one of "", "good", "bad", "warn", "quiet".
     """
 
     text: str
@@ -45,7 +45,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; the first column heads its rows. `shown` limits the rows on the page, never those of the CSV."""
+    """A table; the first column heads its rows. `shown` limits the page, never the CSV."""
 
     name: str
     title: str

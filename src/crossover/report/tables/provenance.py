@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from crossover.report.context import Context, cell_label
+from crossover.report.context import Context, cell_label, entry_href
 from crossover.report.formatting import short_key
 from crossover.report.tables.model import Column, Datum, Table
 
@@ -23,17 +23,17 @@ def build(context: Context) -> Table | None:
         ]
         rows.append(
             [Datum(cell_label(cell), cell.id, href=context.href(cell))]
-            + [
-                Datum(short_key(key), key or "", href=f"#entry-{short_key(key)}" if key else "")
-                for key in keys
-            ]
+            + [Datum(short_key(key), key or "", href=entry_href(key)) for key in keys]
         )
     if not rows:
         return None
     columns = (
-        Column("cell", "Cell"), Column("run", "Run"), Column("deployment", "Deployment"),
-        Column("engine_report", "Engine report"), Column("metrics", "Metrics"),
-    )  # fmt: skip
+        Column("cell", "Cell"),
+        Column("run", "Run"),
+        Column("deployment", "Deployment"),
+        Column("engine_report", "Engine report"),
+        Column("metrics", "Metrics"),
+    )
     lead = "The first twelve digits of each key. An entry lies in the store under its kind and its whole key."
     return Table("provenance", "Provenance", lead, columns, rows)
 

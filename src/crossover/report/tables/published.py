@@ -29,9 +29,13 @@ def build(context: Context) -> Table | None:
         quantity = QUANTITIES[one.quantity]
         reading = one.reading
         measured = Datum(
-            number(reading.value), reading.value, interval(reading.low, reading.high),
-            href=context.href(one.cell), low=reading.low, high=reading.high,
-        )  # fmt: skip
+            number(reading.value),
+            reading.value,
+            interval(reading.low, reading.high),
+            href=context.href(one.cell),
+            low=reading.low,
+            high=reading.high,
+        )
         if reading.withheld:
             note = context.notes.number(f"{quantity.label} withheld. {reading.withheld}")
             measured = Datum("withheld", note=note, tone="warn")

@@ -13,10 +13,13 @@ def build(context: Context) -> Table | None:
     if not context.sheet.retest:
         return None
     columns = (
-        Column("item", "Item"), Column("hypothesis", "Hypothesis"), Column("change", "Change"),
-        Column("effect", "Isolated effect"), Column("decision", "Decision by its rule"),
+        Column("item", "Item"),
+        Column("hypothesis", "Hypothesis"),
+        Column("change", "Change"),
+        Column("effect", "Isolated effect"),
+        Column("decision", "Decision by its rule"),
         Column("gpu_hours", "GPU hours", numeric=True),
-    )  # fmt: skip
+    )
     rows = []
     for item in context.sheet.retest:
         told = outcome(context.sheet, item)
@@ -28,11 +31,12 @@ def build(context: Context) -> Table | None:
                 Datum(told.effect, tone="" if told.measured else "quiet"),
                 Datum(told.decision, below=told.rule, tone="" if told.measured else "quiet"),
                 Datum(
-                    number(told.gpu_hours), told.gpu_hours,
+                    number(told.gpu_hours),
+                    told.gpu_hours,
                     "predicted" if told.predicted and told.gpu_hours is not None else "",
                 ),
             ]
-        )  # fmt: skip
+        )
     done = sum(1 for item in context.sheet.retest if item.cells)
-    lead = f"{plural(done, 'item')} of {len(rows)} measured. The effect compares an item's cells with the base cells alone."
+    lead = f"{done} of {plural(len(rows), 'item')} measured. An effect is against the base cells alone."
     return Table("retest", "Retest plan", lead, columns, rows)

@@ -16,9 +16,7 @@ SHOWN = 120
 
 def build(context: Context) -> Table | None:
     """Returns the distributions of all cells with figures."""
-    wanted = [
-        quantity for quantity in QUANTITIES.values() if quantity.source[0] == "metrics" and quantity.scale
-    ]
+    wanted = [quantity for quantity in QUANTITIES.values() if quantity.source[0] == "metrics" and quantity.scale]
     columns = (
         Column("cell", "Cell"),
         Column("metric", "Metric"),

@@ -14,23 +14,24 @@ def build(context: Context) -> Table | None:
     if not context.sheet.variants:
         return None
     columns = (
-        Column("variant", "Variant"), Column("engine", "Engine"), Column("version", "Version"), Column("image", "Image"),
-        Column("launcher", "Launcher"), Column("arguments", "Arguments"), Column("environment", "Environment"),
-    )  # fmt: skip
+        Column("variant", "Variant"),
+        Column("engine", "Engine"),
+        Column("version", "Version"),
+        Column("image", "Image"),
+        Column("launcher", "Launcher"),
+        Column("arguments", "Arguments"),
+        Column("environment", "Environment"),
+    )
     rows = [
         [
             Datum(name),
             *(Datum(str(variant.get(field) or "–")) for field in ("engine", "version", "image", "launcher")),
             Datum(_flags(variant.get("arguments"))),
-            Datum(
-                " ".join(f"{key}={value}" for key, value in (variant.get("environment") or {}).items()) or "–"
-            ),
+            Datum(" ".join(f"{key}={value}" for key, value in (variant.get("environment") or {}).items()) or "–"),
         ]
         for name, variant in context.sheet.variants.items()
     ]
-    return Table(
-        "variants", "Variants", "As declared; the effective configurations are in the ledger.", columns, rows
-    )
+    return Table("variants", "Variants", "As declared; the effective configurations are in the ledger.", columns, rows)
 
 
 def _flags(arguments: object) -> str:
