@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from crossover.logs.builder import Builder
 from crossover.logs.crash import root_cause
+from crossover.logs.diagnoses import diagnose, rules
 from crossover.logs.incidents import Kind
-from crossover.logs.model import EngineReport, Incident, Startup
+from crossover.logs.model import Diagnosis, EngineReport, Incident, Startup
 
 if TYPE_CHECKING:
     from crossover.logs.reader import LogReader
@@ -40,7 +41,8 @@ def assemble(reader: LogReader) -> EngineReport:
     table = next((table for table in tables() if table.engine == chosen.engine), None)
     if table is not None and chosen.engine is not None:
         table.finish(chosen)
-    incidents = _incidents(chosen, shared)
+    found = diagnose(shared.evidence, chosen.config)
+    incidents = _incidents(chosen, shared, found)
     config: dict[str, Any] = dict(chosen.config)
     config["raw"] = dict(chosen.raw)
     return EngineReport(
@@ -58,13 +60,15 @@ def assemble(reader: LogReader) -> EngineReport:
         effective_config=config,
         lines=reader.lines,
         unparsed=reader.unparsed,
+        diagnoses=tuple(found),
         unparsed_examples=tuple(reader.unparsed_examples),
     )
 
 
 _SIGNS = {
     "vllm": re.compile(
-        r"(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w/]{1,60}\.py:\d|\((?:APIServer|EngineCore|VllmWorker)"
+        r"(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d "
+        r"\[?[\w/]{1,60}\.py:\d|\((?:APIServer|EngineCore|VllmWorker)"
         r"|/vllm/(?:v1|engine|entrypoints|worker)/|\bvllm serve\b|vllm\.entrypoints"
     ),
     "sglang": re.compile(
@@ -88,20 +92,25 @@ def startup_of(chosen: Builder, shared: Builder) -> Startup:
         facts[name] = chosen.single.get(name, shared.single.get(name))
     for name in ("kv_cache_tokens", "max_running_requests"):
         facts[name] = int(facts[name]) if facts[name] is not None else None
-    facts["ready_seen"] = chosen.ready_seen or shared.ready_seen
+    own = "own_ready" in chosen.facts  # the engine has a better word for it than the HTTP server
+    facts["ready_seen"] = chosen.ready_seen or (shared.ready_seen and not own)
     if facts["graph_sizes"] is not None:
         facts["graph_sizes"] = tuple(facts["graph_sizes"])
         facts["graph_count"] = len(facts["graph_sizes"])
     return Startup(**facts)
 
 
-def _incidents(chosen: Builder, shared: Builder) -> list[Incident]:
+_TRACEBACK_LINES = 200
+
+
+def _incidents(chosen: Builder, shared: Builder, diagnoses: list[Diagnosis]) -> list[Incident]:
     found = sorted(chosen.incidents.report() + shared.incidents.report(), key=lambda item: item[0])
     result, previous = [], -1
     for number, incident in found:
-        if incident.kind == Kind.ENGINE_DIED:
-            cause = root_cause(shared, previous, number)
-            previous = number
+        if incident.kind in (Kind.ENGINE_DIED, Kind.SCHEDULER_EXCEPTION):
+            below = root_cause(shared, number - 1, number + _TRACEBACK_LINES)
+            above = root_cause(shared, previous, number) if incident.kind == Kind.ENGINE_DIED else None
+            cause, previous = above or below, number
             if cause is not None:
                 incident = dataclasses.replace(
                     incident,
@@ -109,4 +118,16 @@ def _incidents(chosen: Builder, shared: Builder) -> list[Incident]:
                     advice=f"look at the root cause: {cause[:200]}",
                 )
         result.append(incident)
-    return result
+    return result + _diagnosed(diagnoses, {incident.kind for incident in result})
+
+
+def _diagnosed(diagnoses: list[Diagnosis], known: set[str]) -> list[Incident]:
+    """Diagnoses whose lines are no incidents of their own stand at the end, without a time."""
+    own = {rule.name for rule in rules() if rule.incident}
+    return [
+        Incident(
+            None, item.kind, item.severity, 1, f"{item.conclusion} ({item.evidence[0][:160]})", item.advice
+        )
+        for item in diagnoses
+        if item.name in own and item.kind not in known
+    ]

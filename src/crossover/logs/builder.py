@@ -21,6 +21,7 @@ class Builder:
 
     def __init__(self, engine: str | None) -> None:
         self.engine = engine
+        self.shared: Builder | None = None  # where the rows that all engines share report to
         self.votes = 0
         self.lines_seen = 0
         self.clock_engine = 0
@@ -48,8 +49,10 @@ class Builder:
 
     def new_start(self) -> None:
         """A server starts: if an earlier one was ready or dead, its start-up facts go, its records stay."""
-        if self.ready_seen or self.dead:
-            self._reset_start()
+        both = [self, *([self.shared] if self.shared else [])]
+        if any(one.ready_seen or one.dead for one in both):
+            for one in both:
+                one._reset_start()
 
     # -- start-up -----------------------------------------------------------------------------------------
 

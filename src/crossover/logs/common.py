@@ -6,6 +6,7 @@ import re
 
 from crossover.logs.builder import Builder
 from crossover.logs.crash import remember_error
+from crossover.logs.diagnoses import evidence_kinds
 from crossover.logs.incidents import Kind
 from crossover.logs.lines import Line, message_of
 from crossover.logs.table import Handler, LogTable, kind
@@ -18,7 +19,6 @@ def event(incident: Kind, *, key: str = "", fatal: bool = False, repeats: bool =
         builder.incidents.add(incident, line, key=key, repeats=repeats)
         if fatal:
             builder.dead = True
-            builder.not_ready()
 
     return handle
 
@@ -56,8 +56,10 @@ def error(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 _CONFLICT = re.compile(
     r"not (?:yet )?(?:supported|compatible|allowed|implemented) (?:with|when|for|together|if|in combination)"
-    r"|cannot be (?:used|combined|enabled|set) |is not supported for this|incompatible with|mutually exclusive"
-    r"|must be divisible by|does not support|requires attention impl|requires --|can not be used|conflicts? with"
+    r"|cannot be (?:used|combined|enabled|set) |is not supported for this|incompatible with|mutually "
+    r"exclusive"
+    r"|must be divisible by|does not support|requires attention impl|requires --|can not be used|conflicts? "
+    r"with"
     r"|only supported (?:with|when|for)|must not be (?:used|set)|is unsupported with"
 )
 _NOT_CONFLICT = re.compile(r"Engine core init|out of memory|CUDA error|KV cache|AssertionError: res=")
@@ -140,7 +142,8 @@ KINDS = (
         ("/dev/shm", "shared memory segment", "No space left on device"),
         r"(?:creating|open|opening|attach\w*|extend|map\w*) [^\n]{0,60}(?:/dev/shm|shared memory segment)"
         r"|/dev/shm[^\n]{0,120}(?:No space left|too small|failed|insufficient)"
-        r"|No space left on device[^\n]{0,60}(?:shm|psm_|/dev/shm)|insufficient shared memory|out of shared memory",
+        r"|No space left on device[^\n]{0,60}(?:shm|psm_|/dev/shm)|insufficient shared memory|out of shared "
+        r"memory",
         event(Kind.SHM_TOO_SMALL, fatal=True),
         figure=False,
         joins=False,
@@ -173,7 +176,11 @@ KINDS = (
     ),
     kind(
         "model_unsupported",
-        ("are not supported for now", "Transformers does not recognize this architecture", "unrecognized arguments"),
+        (
+            "are not supported for now",
+            "Transformers does not recognize this architecture",
+            "unrecognized arguments",
+        ),
         r"[Mm]odel architectures? [^\n]{0,120} not supported for now|does not recognize this architecture"
         r"|error: unrecognized arguments",
         event(Kind.MODEL_UNSUPPORTED, fatal=True),
@@ -182,8 +189,13 @@ KINDS = (
     ),
     kind(
         "model_not_found",
-        ("is not a local folder and is not a valid model", "Repo id must be in the form", "Repository Not Found",
-         "Cannot find any model weights", "does not appear to have a file named"),
+        (
+            "is not a local folder and is not a valid model",
+            "Repo id must be in the form",
+            "Repository Not Found",
+            "Cannot find any model weights",
+            "does not appear to have a file named",
+        ),
         r"is not a local folder|Repo id must be|Repository Not Found|Cannot find any model weights"
         r"|does not appear to have a file named",
         event(Kind.MODEL_NOT_FOUND, fatal=True),
@@ -215,5 +227,5 @@ KINDS = (
         figure=False,
         joins=False,
     ),
-)  # fmt: skip
-TABLE = LogTable(engine=None, kinds=KINDS)
+)
+TABLE = LogTable(engine=None, kinds=(*KINDS, *evidence_kinds()))

@@ -1,4 +1,6 @@
-"""Crashes: the root cause stands above the message that a person sees, so errors are remembered until one asks."""
+"""Crashes: the root cause stands above the message that a person sees, so errors are remembered until one
+asks.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,10 @@ from crossover.logs.incidents import Kind
 from crossover.logs.lines import Line
 
 _GENERIC = re.compile(
-    r"See root cause above|EngineCore encountered an issue|EngineDeadError|Engine loop is dead|stack trace \(above\)"
-    r"|Engine process failed to start|KeyboardInterrupt|CancelledError|See stack trace|Engine core initialization"
+    r"See root cause above|EngineCore encountered an issue|EngineDeadError|Engine loop is dead|stack trace "
+    r"\(above\)"
+    r"|Engine process failed to start|KeyboardInterrupt|CancelledError|See stack trace|Engine core "
+    r"initialization"
 )
 _ERRORS = 500
 _KILLED = re.compile(r"Failed core proc\(s\): \{\}")
@@ -41,11 +45,11 @@ def engine_died(builder: Builder, line: Line, match: re.Match[str]) -> None:
     builder.incidents.add(
         Kind.ENGINE_DIED,
         line,
-        advice="no root cause in this log: an empty list of failed processes means killed from outside; check the "
+        advice="no root cause in this log: an empty list of failed processes means killed from outside; "
+        "check the "
         "exit code (137 = out of host memory) and the kernel log"
         if killed
         else None,
         repeats=False,
     )
     builder.dead = True
-    builder.not_ready()

@@ -205,7 +205,7 @@ class IncidentLog:
         """Records `count` events. Events with the same kind and `key` within a minute are one incident.
 
         Args:
-            rank: where every rank reports the same event; the incident's count is then that of the busiest rank.
+            rank: where every rank reports the same event; the count is then that of the busiest rank.
             repeats: False where further lines of the burst belong to the same event and do not count.
         """
         entry = CATALOGUE[kind]

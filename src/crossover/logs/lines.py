@@ -190,14 +190,47 @@ _RANKS = re.compile(
 )
 _NUMBERED = re.compile(r"(?:\b(?:gpu_id|tp_rank|rank)=|\[rank)(\d{1,5})\b")
 _PROCESS = re.compile(
-    r"\(((?:APIServer|ApiServer|EngineCore|VllmWorker|Worker|RayWorker|Ray|DPCoordinator|Process|Stage|Orchestrator|Omni)"
+    r"\(((?:APIServer|ApiServer|EngineCore|VllmWorker|Worker|RayWorker|Ray|DPCoordinator|Process|Stage"
+    r"|Orchestrator|Omni)"
     r"\w{0,40}(?:-\d+)?)(?: rank=\d+)?,? pid=(\d+)"
 )
 _LEVEL = re.compile(r"\b(DEBUG|INFO|WARNING|ERROR|CRITICAL|WARN)\b")
 
 
-@lru_cache(maxsize=4096)
+_VLLM_HEAD = re.compile(
+    r"(\((?:APIServer|EngineCore|Worker)\w{0,40} pid=\d{1,9}\) )?([A-Z]{4,8}) (\d\d-\d\d) (\d\d:\d\d:\d\d) "
+    r"\[?[\w/]{1,60}\.py:\d{1,5}\] "
+)
+_SGLANG_HEAD = re.compile(r"\[(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)((?: [A-Z_]{2,8}\d{1,4}){0,6})\] ")
+
+
 def parse_head(head: str) -> Head:
+    """Parses what stands before a statement, the usual heads by a short way (see `parse_any_head`)."""
+    match = _VLLM_HEAD.fullmatch(head)
+    if match is not None:
+        prefix, level, day, clock = match.groups()
+        process, pid, rank = _process(prefix) if prefix else (None, None, None)
+        return Head(f"--{day}T{clock}", None, rank, process, pid, level)
+    match = _SGLANG_HEAD.fullmatch(head)
+    if match is not None:
+        date, clock, tags = match.groups()
+        return Head(f"{date}T{clock}", None, _tags(tags) if tags else None, None, None, None)
+    return parse_any_head(head)
+
+
+@lru_cache(maxsize=1024)
+def _process(prefix: str) -> tuple[str | None, int | None, dict[str, int] | None]:
+    head = parse_any_head(prefix)
+    return head.process, head.pid, head.rank
+
+
+@lru_cache(maxsize=1024)
+def _tags(tags: str) -> dict[str, int] | None:
+    return _ranks(tags)
+
+
+@lru_cache(maxsize=1024)
+def parse_any_head(head: str) -> Head:
     """Parses what stands before a statement: the nearest stamp is the engine's, the first the outer clock's.
 
     A single RFC 3339 stamp with a zone is a container's: it serves as `t` where the engine gives none.

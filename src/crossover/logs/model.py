@@ -186,8 +186,8 @@ class EngineReport:
             "engine": self.engine,
             "version": self.version,
             "clock": self.clock,
-            "startup": _plain(self.startup),
-            **{name: [_plain(record) for record in getattr(self, name)] for name in RECORDS},
+            "startup": plain(self.startup),
+            **{name: [plain(record) for record in getattr(self, name)] for name in RECORDS},
             "effective_config": dict(self.effective_config),
             "lines": self.lines,
             "unparsed": self.unparsed,
@@ -200,7 +200,8 @@ RECORDS = (
 """The lists of the report, in the order of its JSON."""
 
 
-def _plain(record: Any) -> dict[str, Any]:
+def plain(record: Any) -> dict[str, Any]:
+    """Returns a record as a dict that JSON takes; `t_outer` only where there is one."""
     values = record._asdict() if hasattr(record, "_asdict") else _fields(record)
     return {
         name: list(value)

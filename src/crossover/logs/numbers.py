@@ -5,7 +5,7 @@ from __future__ import annotations
 GIB = float(1 << 30)
 
 NUM = r"(\d[\d,]*(?:\.\d+)?)"
-"""A regex group for a number, thousands separators allowed; follow it by its unit, so that a cut one fails."""
+"""A regex group for a number, thousands separators allowed; let its unit follow, so that a cut one fails."""
 
 
 def number(text: str) -> float:
@@ -19,5 +19,5 @@ def whole(text: str) -> int:
 
 
 def fraction(percent: str) -> float:
-    """Returns a printed percentage as 0..1, without binary noise (`92.9` gives 0.929)."""
-    return round(float(percent) / 100, 10)
+    """Returns a printed percentage as 0..1, rounded once (`95.9` gives 0.959, not 0.9590000000000001)."""
+    return float(percent + "e-2")

@@ -25,14 +25,18 @@ _DIGIT = re.compile(r"\d")
 _JOINED_LINES = 3
 _CONTAINER_STAMP = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,24}Z ")
 _EXAMPLES = 20
+_SHORTEST = 12  # no statement is shorter than this
 _SAMPLE = 1 << 16
 
 
 @cache
 def tables() -> tuple[LogTable, ...]:
-    """The tables of all engines: every module or package here that has a `TABLE`."""
+    """The tables: that of `common`, and of every package here that has one: an engine is a package."""
     found = []
-    for module in sorted(item.name for item in pkgutil.iter_modules(_package.__path__)):
+    for module in [
+        "common",
+        *sorted(item.name for item in pkgutil.iter_modules(_package.__path__) if item.ispkg),
+    ]:
         table = getattr(importlib.import_module(f"{_package.__name__}.{module}"), "TABLE", None)
         if isinstance(table, LogTable):
             found.append(table)
@@ -69,6 +73,9 @@ class LogReader:
     def __init__(self, engine: Engine = "auto") -> None:
         self.engine = engine
         self.builders = [Builder(table.engine) for table in tables()]
+        shared = next(builder for builder in self.builders if builder.engine is None)
+        for builder in self.builders:
+            builder.shared = shared if builder is not shared else None
         self.lines = 0
         self.unparsed = 0
         self.unparsed_examples: list[str] = []
@@ -106,29 +113,29 @@ class LogReader:
         text = clean(block)
         if len(self.sample) < _SAMPLE:
             self.sample += text[:_SAMPLE]
-        line_end = -1
-        line_start = trigger = 0
-        rows: list[tuple[int, LineKind]] = []
-        number, counted = first, 0
+        find, rfind, count, statement = text.find, text.rfind, text.count, self._statement
+        line_end, line_start, trigger, number, counted = -1, 0, 0, first, 0
+        rows: tuple[tuple[int, LineKind], ...] = ()
         for end, (length, found) in _automaton().iter(text):
-            if end >= line_end:
-                if rows:
-                    self._statement(text, line_start, line_end, trigger, number, rows)
-                trigger = end - length + 1
-                line_start = text.rfind("\n", 0, trigger) + 1
-                line_end = text.find("\n", end)
-                if line_end < 0:
-                    line_end = len(text)
-                number += text.count("\n", counted, line_start)
-                counted = line_start
-                rows = list(found)
-            else:
-                rows += [row for row in found if row not in rows]
+            if end < line_end:
+                if found is not rows:
+                    rows += tuple(row for row in found if row not in rows)
+                continue
+            if rows:
+                statement(text, line_start, line_end, trigger, number, rows)
+            trigger = end - length + 1
+            line_start = rfind("\n", 0, trigger) + 1
+            line_end = find("\n", end)
+            if line_end < 0:
+                line_end = len(text)
+            number += count("\n", counted, line_start)
+            counted = line_start
+            rows = found
         if rows:
-            self._statement(text, line_start, line_end, trigger, number, rows)
+            statement(text, line_start, line_end, trigger, number, rows)
 
     def _statement(
-        self, text: str, start: int, end: int, trigger: int, number: int, rows: list[tuple[int, LineKind]]
+        self, text: str, start: int, end: int, trigger: int, number: int, rows: tuple[tuple[int, LineKind], ...]
     ) -> None:
         whole = text[start:end]
         failed = False
@@ -136,14 +143,16 @@ class LogReader:
             builder = self.builders[index]
             match = row.pattern.search(whole)
             if match is None:
-                line = Line(whole, trigger - start, number)
-                failed |= row.figure and not (row.joins and self._joined(text, end, line, builder, row))
+                if row.figure:
+                    line = Line(whole, trigger - start, number)
+                    failed |= not (row.joins and self._joined(text, end, line, builder, row))
+                continue
             while match is not None:  # two lines glued together may hold the statement twice
                 if row.handler(builder, Line(whole, match.start(), number), match) is not False:
                     builder.votes += 1
                 else:
                     failed |= row.figure
-                again = row.figure and match.end() > match.start()
+                again = row.figure and match.end() + _SHORTEST < len(whole)
                 match = row.pattern.search(whole, match.end()) if again else None
         if failed and _DIGIT.search(whole, trigger - start):
             line = Line(whole, trigger - start, number)

@@ -77,7 +77,9 @@ def build_automaton(tables: Sequence[LogTable]) -> Any:
             for trigger in row.triggers:
                 rows.setdefault(trigger, []).append((index, row))
     automaton = ahocorasick.Automaton()
-    for trigger, found in rows.items():
-        automaton.add_word(trigger, (len(trigger), tuple(found)))
+    shared: dict[tuple[tuple[int, LineKind], ...], tuple[tuple[int, LineKind], ...]] = {}
+    for trigger, found in rows.items():  # triggers of the same rows share one tuple: compared by identity
+        same = shared.setdefault(tuple(found), tuple(found))
+        automaton.add_word(trigger, (len(trigger), same))
     automaton.make_automaton()
     return automaton

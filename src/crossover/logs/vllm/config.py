@@ -123,7 +123,9 @@ def _enum(value: Any) -> Any:
 
 
 def asked(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """`non-default args: {...}` or V0's `args: Namespace(...)`: what the user asked for, under `raw.requested`."""
+    """`non-default args: {...}` or V0's `args: Namespace(...)`: what the user asked for, under
+    `raw.requested`.
+    """
     rest = line.text[match.end() :]
     pairs = dict(pairs_of_call(rest) if match[1].startswith("Namespace") else pairs_of_dict(rest))
     if not pairs:
@@ -182,7 +184,7 @@ def attention(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 
 def block_size(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """`Setting attention block size to 1600 tokens to ensure that attention page size is >= mamba page size.`"""
+    """`Setting attention block size to 1600 tokens to ensure that attention page size is >= ...`."""
     builder.config["block_size"] = whole(match[1])
     builder.note("block_size_raised", line)
 
@@ -219,7 +221,9 @@ KINDS = (
         figure=False,
         joins=False,
     ),
-    kind("max_model_len", "Using max model len", r"Using max model len (\d+)\b", setting("max_model_len", int)),
+    kind(
+        "max_model_len", "Using max model len", r"Using max model len (\d+)\b", setting("max_model_len", int)
+    ),
     kind(
         "max_batched_tokens",
         "max_num_batched_tokens=",
@@ -229,8 +233,16 @@ KINDS = (
     ),
     kind(
         "attention_backend",
-        (" attention backend", " backend on V1 engine", "AttentionBackendEnum.", "Using Flash Attention backend",
-         "Using FlashInfer backend", "Using XFormers backend", "Using FlashAttention-2 backend", "Using ROCmFlashAttention"),
+        (
+            " attention backend",
+            " backend on V1 engine",
+            "AttentionBackendEnum.",
+            "Using Flash Attention backend",
+            "Using FlashInfer backend",
+            "Using XFormers backend",
+            "Using FlashAttention-2 backend",
+            "Using ROCmFlashAttention",
+        ),
         r"Using (?:AttentionBackendEnum\.([A-Z_0-9]{3,40}) backend|([A-Z_0-9]{3,40}) attention backend"
         r"|([A-Z][A-Za-z0-9 _-]{2,40}?) backend on V1 engine"
         r"|(Flash Attention|FlashInfer|XFormers|FlashAttention-2|ROCmFlashAttention) backend)",
@@ -265,7 +277,9 @@ KINDS = (
         setting("kv_cache_dtype"),
         figure=False,
     ),
-    kind("block_size", "attention block size to", rf"etting attention block size to {NUM} tokens", block_size),
+    kind(
+        "block_size", "attention block size to", rf"etting attention block size to {NUM} tokens", block_size
+    ),
     kind(
         "mamba_padding",
         "Padding mamba page size",
@@ -286,4 +300,4 @@ KINDS = (
         setting("async_scheduling", lambda text: text == "enabled"),
         figure=False,
     ),
-)  # fmt: skip
+)

@@ -63,9 +63,12 @@ def v0_visible(builder: Builder, line: Line, match: re.Match[str]) -> None:
 _V0_ITEMS = (
     ("weights", re.compile(rf"(?:model weights take|weights memory:) {NUM} ?GiB")),
     ("non_torch", re.compile(rf"(?:non_torch_memory takes|non-torch forward increase memory:) {NUM} ?GiB")),
-    ("activation", re.compile(rf"(?:PyTorch activation peak memory takes|torch peak memory increase:) {NUM} ?GiB")),
+    (
+        "activation",
+        re.compile(rf"(?:PyTorch activation peak memory takes|torch peak memory increase:) {NUM} ?GiB"),
+    ),
     ("kv_cache", re.compile(rf"memory reserved for KV Cache is {NUM} ?GiB")),
-)  # fmt: skip
+)
 _V06_ITEMS = (
     ("visible", re.compile(rf"total_gpu_memory={NUM} ?GiB")),
     ("non_torch", re.compile(rf"non_torch_memory={NUM} ?GiB")),
@@ -93,8 +96,11 @@ _USAGE = (
     ("weights", re.compile(rf"{NUM} GiB for (?:weights?|consumed memory)\b")),
     ("activation", re.compile(rf"{NUM} GiB for peak activation")),
     ("non_torch", re.compile(rf"{NUM} GiB for non-torch memory")),
-    ("cuda_graph", re.compile(rf"{NUM} GiB for (?:CUDA ?Graph|NPU ?graph|ACL ?graph|\w{{2,8}} ?[Gg]raph) memory")),
-)  # fmt: skip
+    (
+        "cuda_graph",
+        re.compile(rf"{NUM} GiB for (?:CUDA ?Graph|NPU ?graph|ACL ?graph|\w{{2,8}} ?[Gg]raph) memory"),
+    ),
+)
 _IN_USE = re.compile(r"Current kv cache memory in use is (\d[\d.]{0,20}) (bytes|GiB)")
 _ADVISED = re.compile(r"`--kv-cache-memory(?:-bytes)?=(-?\d{1,18})`[^`]{0,30} to fit in")
 
@@ -146,7 +152,8 @@ def _check_suggestion(
         builder.incidents.add(
             Kind.KV_OVERCOMMIT,
             line,
-            message=f"KV cache took {kv:.2f} GiB where {advised:.2f} GiB fit: {kv - advised:.2f} GiB too much",
+            message=f"KV cache took {kv:.2f} GiB where {advised:.2f} GiB fit: {kv - advised:.2f} GiB too "
+            f"much",
             advice=f"lower gpu-memory-utilization, or set kv-cache-memory to {int(advised * GIB)} bytes "
             f"({advised:.2f} GiB)",
             rank=rank_label(line),
@@ -188,7 +195,7 @@ def _is_rank(label: tuple[object, ...]) -> bool:
 
 
 def _tokens_of_blocks(builder: Builder) -> float | None:
-    """Blocks x block size: the configured one, else the one that gives the printed concurrency, else V0's 16."""
+    """Blocks x block size: the configured one, else the one that fits the concurrency, else V0's 16."""
     count = builder.smallest("gpu_blocks")
     if count is None:
         return None
@@ -230,7 +237,8 @@ KINDS = (
     kind(
         "blocks",
         (" blocks: ",),
-        r"# (?:GPU|CUDA|cuda|rocm|ROCm|HPU|hpu|NPU|npu|XPU|xpu|TPU|tpu|neuron|cpu) blocks: (\d+)(, # CPU blocks: \d+)?",
+        r"# (?:GPU|CUDA|cuda|rocm|ROCm|HPU|hpu|NPU|npu|XPU|xpu|TPU|tpu|neuron|cpu) blocks: (\d+)(, # CPU "
+        r"blocks: \d+)?",
         blocks,
     ),
     kind(
@@ -257,7 +265,8 @@ KINDS = (
     kind(
         "usage",
         "Free memory on device",
-        rf"Free memory on device [^(\n]{{0,20}}\({NUM}/{NUM} GiB\) on startup\. Desired GPU memory utilization is "
+        rf"Free memory on device [^(\n]{{0,20}}\({NUM}/{NUM} GiB\) on startup\. Desired GPU memory "
+        rf"utilization is "
         rf"\((0?\.\d+|1(?:\.0+)?), {NUM} GiB\)",
         usage,
     ),

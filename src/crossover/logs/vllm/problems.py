@@ -1,4 +1,4 @@
-"""What goes wrong in vLLM, or is done otherwise than asked: incidents, and lines that diagnoses build upon."""
+"""What goes wrong in vLLM, or is done otherwise than asked: incidents, and evidence for diagnoses."""
 
 from __future__ import annotations
 
@@ -23,15 +23,6 @@ def event(incident: Kind, *, each_rank: bool = False, key: str = "", note: str =
     return handle
 
 
-def evidence(name: str) -> Handler:
-    """A handler that keeps the line for the diagnoses."""
-
-    def handle(builder: Builder, line: Line, match: re.Match[str]) -> None:
-        builder.note(name, line)
-
-    return handle
-
-
 def jit(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """A kernel was compiled while requests ran; each rank compiles its own, so the busiest rank counts."""
     kernels = builder.facts.setdefault("jit_kernels", [])
@@ -46,7 +37,7 @@ def jit(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 
 def kv_too_small(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """One request of full length does not fit: what it needs, what there is, what the engine says would fit."""
+    """One request of full length does not fit: what it needs, what there is, what would fit."""
     wanted, needed, available, estimate = match.groups()
     message = (
         f"a request of {wanted} tokens needs {number(needed):g} GiB of KV cache, available are "
@@ -85,7 +76,9 @@ def mamba_blocks(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 
 def dcp_frame(builder: Builder, line: Line, match: re.Match[str]) -> bool:
-    """A traceback of a context-parallel rank through an attention backend: this version refuses the combination."""
+    """A traceback of a context-parallel rank through an attention backend: this version refuses the
+    combination.
+    """
     rank = line.rank or {}
     if "dcp" not in rank and "pcp" not in rank:
         return False
@@ -93,7 +86,8 @@ def dcp_frame(builder: Builder, line: Line, match: re.Match[str]) -> bool:
         Kind.CONFIG_CONFLICT,
         line,
         message=f"decode context parallelism failed while an attention backend was set up: {line.message}",
-        advice="this version refuses decode context parallelism here (with speculative decoding, most likely): "
+        advice="this version refuses decode context parallelism here (with speculative decoding, most "
+        "likely): "
         "turn one of them off, or take a version that allows both",
         key="dcp",
         repeats=False,
@@ -103,7 +97,7 @@ def dcp_frame(builder: Builder, line: Line, match: re.Match[str]) -> bool:
 
 
 def graphs_capped(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """`Capping cudagraph capture sizes from max 512 to 96 to fit Mamba cache blocks (99 blocks available)`."""
+    """`Capping cudagraph capture sizes from max 512 to 96 to fit Mamba cache blocks`."""
     builder.incidents.add(
         Kind.GRAPH_SIZES_CAPPED,
         line,
@@ -132,14 +126,16 @@ KINDS = (
     kind(
         "kv_too_small",
         "To serve at least one request",
-        rf"max seq len \((\d+)\), \(?{NUM} GiB KV cache is needed, which is larger than the available KV cache "
+        rf"max seq len \((\d+)\), \(?{NUM} GiB KV cache is needed, which is larger than the available KV "
+        rf"cache "
         r"memory \((-?\d[\d.]{0,12}) GiB\)(?:.{0,60}estimated maximum model length is (\d+))?",
         kv_too_small,
     ),
     kind(
         "kv_too_small_tokens",
         "that can be stored in KV cache",
-        r"max seq len \((\d+)\) is larger than the maximum number of tokens that can be stored in KV cache \((\d+)\)",
+        r"max seq len \((\d+)\) is larger than the maximum number of tokens that can be stored in KV cache "
+        r"\((\d+)\)",
         kv_too_small_tokens,
     ),
     kind(
@@ -210,31 +206,17 @@ KINDS = (
         figure=False,
     ),
     kind(
-        "fusions",
-        "nabled custom fusions",
-        r"Enabled custom fusions: (\w[\w, ]{0,200})",
-        evidence("fusions_announced"),
-        figure=False,
-    ),
-    kind(
-        "compilation_off",
-        ("reakable CUDA graph", "reakable cudagraph", "ompilation mode to NONE", "disabling torch.compile", "CompilationMode.NONE"),
-        r"reakable (?:CUDA graph|cudagraph)|ompilation mode to NONE|disabling torch\.compile|CompilationMode\.NONE",
-        evidence("compilation_off"),
-        figure=False,
-    ),
-    kind(
-        "reserve_full_isl",
-        "reserve_full_isl",
-        "scheduler_reserve_full_isl",
-        evidence("reserve_full_isl"),
-        figure=False,
-    ),
-    kind(
         "adjusted",
-        ("max_num_scheduled_tokens is set to", "Async scheduling not supported", "Speculative decoding is disabled",
-         "disabling chunked prefill", "disabling prefix caching", "Overriding num_gpu_blocks"),
-        r"max_num_scheduled_tokens is set to \d|Async scheduling not supported|Speculative decoding is disabled"
+        (
+            "max_num_scheduled_tokens is set to",
+            "Async scheduling not supported",
+            "Speculative decoding is disabled",
+            "disabling chunked prefill",
+            "disabling prefix caching",
+            "Overriding num_gpu_blocks",
+        ),
+        r"max_num_scheduled_tokens is set to \d|Async scheduling not supported|Speculative decoding is "
+        r"disabled"
         r"|disabling chunked prefill|disabling prefix caching|Overriding num_gpu_blocks=[1-9]",
         lambda builder, line, match: builder.incidents.add(
             Kind.CONFIG_ADJUSTED, line, rank=rank_label(line), key=match[0][:30]
@@ -284,4 +266,4 @@ KINDS = (
         figure=False,
         joins=False,
     ),
-)  # fmt: skip
+)

@@ -15,7 +15,33 @@ _FIELDS = re.compile(r"([A-Z][A-Za-z ]{3,40}): (\d{1,15}(?:\.\d{1,6})?)( tokens/
 
 
 def interval(builder: Builder, line: Line, match: re.Match[str]) -> bool:
-    """`Avg prompt throughput: ...`: V0 names Pending where V1 names Waiting; the CPU backend has a CPU cache only."""
+    """`Avg prompt throughput: ...`: today's line in one go, any other field by field."""
+    if match[2] is None:
+        return _any_interval(builder, line, match)
+    engine, prefill, decode, running, waiting, usage, hits = match.groups()[:7]
+    head = line.head
+    builder.intervals.append(
+        Interval(
+            head.t,
+            int(engine) if engine else None,
+            float(prefill),
+            float(decode),
+            int(running),
+            int(waiting),
+            fraction(usage),
+            None,
+            fraction(hits),
+            None,
+            None,
+            None,
+            head.t_outer,
+        )
+    )
+    return True
+
+
+def _any_interval(builder: Builder, line: Line, match: re.Match[str]) -> bool:
+    """V0 names Pending where V1 names Waiting; the CPU backend of V1 has a CPU cache only."""
     fields = {
         name: value + ("%" if unit == "%" else "")
         for name, value, unit in _FIELDS.findall(line.text, match.start(), match.end())
@@ -34,7 +60,7 @@ def interval(builder: Builder, line: Line, match: re.Match[str]) -> bool:
     builder.intervals.append(
         Interval(
             head.t,
-            int(match[1]) if match[1] else None,
+            int(match[8]) if match[8] else None,
             _rate(prefill),
             _rate(decode),
             _count(fields.get("Running")),
@@ -78,7 +104,7 @@ _POSITIONS = re.compile(r"Per-position acceptance rate: (\d\.\d+(?:, \d\.\d+)*)"
 def speculation(builder: Builder, line: Line, match: re.Match[str]) -> bool:
     """All formats from 0.5 on. Where counts are printed, the rate is taken from them: it is the more exact.
 
-    The acceptance length is the printed one, else 1 + accepted / steps with steps = drafted / k. The window is
+    The acceptance length is the printed one, else 1 + accepted / steps, steps = drafted / k. The window is
     accepted tokens over accepted throughput, as the line may cover an idle time of minutes.
     """
     fields = {
@@ -136,7 +162,10 @@ KINDS = (
     kind(
         "interval",
         ("Avg prompt throughput", "Avg generation throughput"),
-        r"(?:Engine (\d{1,6}): )?Avg (?:prompt|generation) throughput: \d[\d.]* tokens/s"
+        r"(?:Engine (\d{1,6}): )?Avg prompt throughput: (\d+\.\d+) tokens/s, Avg generation throughput: (\d+\.\d+) "
+        r"tokens/s, Running: (\d+) reqs, Waiting: (\d+) reqs, [GC]PU KV cache usage: (\d+\.\d+)%, "
+        r"Prefix cache hit rate: (\d+\.\d+)%(?!,)"
+        r"|(?:Engine (\d{1,6}): )?Avg (?:prompt|generation) throughput: \d[\d.]* tokens/s"
         r"(?:[,.]? [A-Z][A-Za-z ]{3,40}: (?:\d[\d.]*|nan)(?: tokens/s| reqs|%)?)*,?",
         interval,
     ),

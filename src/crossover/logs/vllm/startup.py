@@ -20,7 +20,7 @@ def longest(name: str) -> Handler:
 
 
 def phases(name: str) -> Handler:
-    """A handler for a figure that one rank states once a model (target and draft): they add up within the rank.
+    """A handler for a figure that a rank states once a model (target, draft): they add up within the rank.
 
     Lines without a process prefix may come from any rank, so there the largest counts.
     """
@@ -162,7 +162,8 @@ KINDS = (
     kind(
         "engine_init",
         "init engine (profile",
-        rf"init engine \(profile, create kv cache, warmup model\) took {NUM} s(?:econds)?(?: \(compilation: {NUM} s)?",
+        rf"init engine \(profile, create kv cache, warmup model\) took {NUM} s(?:econds)?(?: \(compilation: "
+        rf"{NUM} s)?",
         engine_ready,
     ),
     kind(

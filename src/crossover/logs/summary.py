@@ -1,0 +1,191 @@
+"""A report for a person: what started, how long it took, how it ran, what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from crossover.logs.lines import seconds_of
+from crossover.logs.model import EngineReport, Startup
+from crossover.logs.phases import Spread, acceptance, stable_decode_tok_s
+
+_BARS = "▁▂▃▄▅▆▇█"
+_WIDTH = 48
+_STEPS = (
+    ("model loading", "model_load_s"),
+    ("compilation", "compile_s"),
+    ("kernel warm-up", "kernel_warmup_s"),
+    ("graph capture", "graph_capture_s"),
+)
+_CONFIG = (
+    "tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel", "decode_context_parallel",
+    "kv_cache_dtype", "attention_backend", "moe_backend", "max_model_len", "max_running_requests",
+    "memory_fraction", "prefix_caching", "speculative_method", "speculative_tokens",
+)  # fmt: skip
+
+
+def summarise(report: EngineReport, title: str) -> str:
+    """Returns the report as text of at most a screen or two."""
+    sections = (
+        _heading(report, title),
+        _startup(report.startup),
+        _memory(report),
+        _running(report),
+        _config(report.effective_config),
+        _incidents(report),
+        _diagnoses(report),
+        _footer(report),
+    )
+    return "\n".join(line for section in sections for line in section)
+
+
+def _heading(report: EngineReport, title: str) -> Iterator[str]:
+    engine = " ".join(part for part in (report.engine, report.version) if part) or "no engine recognised"
+    yield f"{title}: {engine}, {report.lines:,} lines"
+
+
+def _startup(startup: Startup) -> Iterator[str]:
+    if startup == Startup():
+        return
+    yield "\nStart-up"
+    if startup.weights_load_s is not None:
+        yield f"  {'reading weights':<22}{startup.weights_load_s:>10.2f} s  (part of model loading)"
+    known = 0.0
+    for label, name in _STEPS:
+        value = getattr(startup, name)
+        if value is not None:
+            known += value if name != "model_load_s" else 0.0
+            yield f"  {label:<22}{value:>10.2f} s"
+    if startup.engine_init_s is not None:
+        yield f"  {'engine initialisation':<22}{startup.engine_init_s:>10.2f} s"
+        rest = startup.engine_init_s - known
+        if known and rest >= 0:
+            yield f"  {'  of it unexplained':<22}{rest:>10.2f} s"
+    first, last = seconds_of(startup.container_created), seconds_of(startup.ready)
+    if first is not None and last is not None and last > first:
+        yield f"  {'container to ready':<22}{last - first:>10.2f} s"
+    ready = startup.ready or ("seen, without a time" if startup.ready_seen else "not seen")
+    yield f"  ready                 {ready}"
+    if startup.graph_count is not None:
+        yield f"  graph sizes           {startup.graph_count}"
+
+
+def _memory(report: EngineReport) -> Iterator[str]:
+    startup = report.startup
+    if report.memory:
+        yield "\nMemory (largest over the ranks)"
+        largest: dict[str, float] = {}
+        for item in report.memory:
+            largest[item.item] = max(item.gib, largest.get(item.item, item.gib))
+        for name, gib in largest.items():
+            yield f"  {name.replace('_', ' '):<22}{gib:>10.2f} GiB"
+        parts = sum(gib for name, gib in largest.items() if name not in ("visible", "remaining"))
+        if "visible" in largest and parts <= largest["visible"]:
+            yield f"  {'left of visible':<22}{largest['visible'] - parts:>10.2f} GiB"
+    if startup.kv_cache_tokens is not None:
+        total = startup.kv_cache_tokens_total
+        over = (
+            f", {total:,} over {startup.dp_size} engines"
+            if total and startup.dp_size and startup.dp_size > 1
+            else ""
+        )
+        yield f"  KV cache              {startup.kv_cache_tokens:,} tokens{over}"
+    if startup.max_concurrency is not None:
+        length = startup.max_concurrency_at_tokens
+        at = f" of {length:,} tokens" if length else ""
+        yield f"  fits                  {startup.max_concurrency:g} requests{at}, as the engine counts"
+    for pool in report.pools:
+        if pool.name != "target":
+            size = f", {pool.gib:.2f} GiB" if pool.gib is not None else ""
+            yield f"  {pool.name + ' pool':<22}{_int(pool.tokens)} slots{size}"
+
+
+def _running(report: EngineReport) -> Iterator[str]:
+    series: list[tuple[str, Iterable[Any], str]] = [
+        ("prefill tok/s", report.intervals or report.prefill_batches, "prefill_tok_s"),
+        ("decode tok/s", report.intervals or report.decode_batches, "decode_tok_s"),
+        ("running", report.intervals or report.decode_batches, "running"),
+        ("KV usage", report.intervals or report.decode_batches, "kv_usage"),
+        ("acceptance length", report.speculation or report.decode_batches, "accept_len"),
+    ]
+    shown = [(label, _sampled(rows, name)) for label, rows, name in series]
+    if not any(values for _, (values, _) in shown):
+        return
+    yield "\nRunning"
+    for label, (values, bounds) in shown:
+        if values and bounds:
+            line = sparkline(values)
+            yield f"  {label:<18}{line:<{_WIDTH}}  {bounds.min:g} .. {bounds.max:g} (n = {bounds.n})"
+    for label, found in (
+        ("stable decode", stable_decode_tok_s(report)),
+        ("accepted a step", acceptance(report)),
+    ):
+        if found is not None:
+            yield f"  {label:<18}mean {found.mean:.2f}, {found.min:g} .. {found.max:g}, {found.n} samples"
+
+
+def _sampled(rows: Iterable[Any], name: str) -> tuple[list[float], Spread | None]:
+    """Means over as many buckets as fit a line, without holding all rows."""
+    count = len(rows) if isinstance(rows, Sequence) else 0
+    step = max(1, -(-count // _WIDTH))
+    values: list[float] = []
+    bucket: list[float] = []
+    low, high, total, n = float("inf"), float("-inf"), 0.0, 0
+    for place, row in enumerate(rows):
+        value = getattr(row, name)
+        if value is not None:
+            bucket.append(float(value))
+            low, high, total, n = min(low, value), max(high, value), total + value, n + 1
+        if (place + 1) % step == 0 and bucket:
+            values.append(sum(bucket) / len(bucket))
+            bucket = []
+    if bucket:
+        values.append(sum(bucket) / len(bucket))
+    return values, Spread(total / n, low, high, n) if n else None
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Returns one bar a value, scaled from zero (or the least, if negative) to the largest."""
+    low, high = min(0.0, *values), max(values)
+    span = (high - low) or 1.0
+    return "".join(_BARS[min(7, int((value - low) / span * 8))] for value in values)
+
+
+def _config(config: Any) -> Iterator[str]:
+    known = [f"{name}={config[name]}" for name in _CONFIG if config.get(name) is not None]
+    if known:
+        yield "\nConfiguration"
+        for start in range(0, len(known), 4):
+            yield "  " + "  ".join(known[start : start + 4])
+
+
+def _incidents(report: EngineReport) -> Iterator[str]:
+    if report.incidents:
+        yield "\nIncidents"
+    for incident in report.incidents[:40]:
+        when = incident.t or "-"
+        times = f" x{incident.count}" if incident.count > 1 else ""
+        yield f"  {incident.severity:<8}{when:<22}{incident.kind}{times}: {incident.message[:160]}"
+        yield f"  {'':<30}-> {incident.advice[:160]}"
+    if len(report.incidents) > 40:
+        yield f"  ... {len(report.incidents) - 40} more"
+
+
+def _diagnoses(report: EngineReport) -> Iterator[str]:
+    if report.diagnoses:
+        yield "\nDiagnoses"
+    for item in report.diagnoses:
+        yield f"  {item.name}: {item.conclusion}"
+        for line in item.evidence:
+            yield f"    | {line[:150]}"
+
+
+def _footer(report: EngineReport) -> Iterator[str]:
+    if report.unparsed:
+        yield f"\n{report.unparsed} lines carry a figure that was not understood, such as:"
+        for example in report.unparsed_examples[:3]:
+            yield f"  | {example[:150]}"
+
+
+def _int(value: int | None) -> str:
+    return "?" if value is None else f"{value:,}"
