@@ -1,0 +1,452 @@
+"""The log of vLLM (0.32-like): start-up on GPUs, throughput and speculation every interval, access lines, incidents."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from crossover.simulator.faults import Faults
+from crossover.simulator.log_base import SIMULATED, Lines, Note, Phase, progress
+from crossover.simulator.scheduler import Scheduler, Step
+from crossover.simulator.settings import Settings
+
+_WORKER_PID, _CORE_PID = 40, 20  # offsets to the process's own id
+
+
+class VllmLog:
+    """Writes what vLLM would; see `Lines` for when it reaches the output.
+
+    Args:
+        interval_s: seconds between two throughput lines (VLLM_LOG_STATS_INTERVAL).
+    """
+
+    def __init__(self, settings: Settings, lines: Lines, faults: Faults, interval_s: float | None = None) -> None:
+        self.settings, self.lines, self.faults = settings, lines, faults
+        self.interval_s = interval_s or float(os.environ.get("VLLM_LOG_STATS_INTERVAL", "10"))
+        self._pid = os.getpid()
+        self._next_s = 0.0
+        self._last_s = 0.0
+        self._last_speculation_s = 0.0
+        self._prompt = self._generated = 0
+        self._drafted = self._accepted = self._rounds = 0
+        self._positions = [0] * settings.draft_tokens
+        self._was_idle = True
+
+    # --- lines
+
+    def note(self, note: Note, sim_s: float) -> None:
+        """Adds one line with the simulated time."""
+        if note.source is None:
+            self.lines.add(note.message)
+            return
+        stamp = self.lines.clock.stamp(sim_s).strftime("%m-%d %H:%M:%S")
+        for text in note.message.split("\n"):
+            self.lines.add(f"({self._name(note.source)}) {note.level} {stamp} [{note.where}] {text}")
+
+    def _name(self, source: str) -> str:
+        if source == "api":
+            return f"APIServer pid={self._pid}"
+        if source == "core":
+            return f"EngineCore pid={self._pid + _CORE_PID}"
+        rank = int(source)
+        tail = f"_DCP{rank % self.settings.dcp}" if self.settings.dcp > 1 else ""
+        name = f"Worker_TP{rank}{tail}" if self.settings.tensor_parallel > 1 else "Worker"
+        return f"{name} pid={self._pid + _WORKER_PID + rank}"
+
+    def access(self, address: str, method: str, path: str, status: int, reason: str, sim_s: float) -> None:
+        """Adds an access line."""
+        self.lines.add(f'INFO:     {address} - "{method} {path} HTTP/1.1" {status} {reason}')
+
+    # --- start-up
+
+    def phases(self, host: str, port: int) -> list[Phase]:
+        """Returns the start-up as phases with their lines."""
+        settings, memory = self.settings, self.settings.memory
+        ranks = range(settings.tensor_parallel)
+        scripts: Mapping[str, tuple[tuple[Note, ...], tuple[Note, ...]]] = {
+            "process": (self._banner(), self._configuration()),
+            "engine": ((), self._engine_config()),
+            "weights": (
+                (Note(f"Starting to load model {settings.model}...", "0", where="gpu_model_runner.py:5120"),),
+                self._weights(dict(settings.phases).get("weights", 0.0)),
+            ),
+            "profile": (self._before_profile(), ()),
+            "kv_cache": (
+                tuple(
+                    Note(f"Available KV cache memory: {memory.kv_gib:.2f} GiB", str(rank), where="gpu_worker.py:497")
+                    for rank in ranks
+                ),
+                self._kv_cache(),
+            ),
+            "warmup": (
+                (),
+                ()
+                if settings.autotune
+                else (
+                    Note("Skipping FlashInfer autotune because it is disabled.", "0", "WARNING", "kernel_warmup.py:61"),
+                ),
+            ),
+            "autotune": (
+                (Note("Running FlashInfer autotune...", "0", where="kernel_warmup.py:66"),),
+                (Note("FlashInfer autotune finished.", "0", where="kernel_warmup.py:71"),),
+            ),
+            "graph": ((), self._graphs(dict(settings.phases).get("graph", 0.0))),
+            "serve": (self._engine_ready(), self._serving(host, port)),
+        }
+        return [Phase(name, seconds, *scripts.get(name, ((), ()))) for name, seconds in settings.phases]
+
+    def _banner(self) -> tuple[Note, ...]:
+        where = "api_utils.py:347"
+        return (
+            Note(f"{SIMULATED} at {self.lines.clock.scale:g} times the real speed", where=where),
+            Note(f"version {self.settings.version}", where=where),
+            Note(f"model   {self.settings.model}", where=where),
+            Note(f"non-default args: {_non_default(self.settings)!r}", where="api_utils.py:286"),
+        )
+
+    def _configuration(self) -> tuple[Note, ...]:
+        settings = self.settings
+        notes = [
+            Note("Resolved architecture: KimiK3ForConditionalGeneration", where="model.py:733"),
+            Note(f"Using max model len {settings.context_tokens}", where="model.py:2152"),
+            Note(
+                f"Chunked prefill is enabled with max_num_batched_tokens={settings.prefill_budget_tokens}.",
+                where="scheduler.py:241",
+            ),
+        ]
+        if settings.kv_dtype.startswith("fp8"):
+            notes.append(
+                Note(
+                    f"Using {settings.kv_dtype} data type to store kv cache. It reduces the GPU memory footprint and boosts the "
+                    "performance. Meanwhile, it may cause accuracy drop without a proper scaling factor.",
+                    where="cache.py:262",
+                )
+            )
+        if settings.not_modelled:
+            notes.append(
+                Note(f"SIMULATED: accepted, not modelled: {' '.join(settings.not_modelled)}", where="sim.py:1")
+            )
+        notes += [
+            Note("Enabled custom fusions: norm_quant, act_quant, allreduce_rms", where="compilation.py:317"),
+            Note(
+                "Setting attention block size to 1536 tokens to ensure that attention page size is >= mamba page size.",
+                where="config.py:547",
+            ),
+            Note(
+                "Padding mamba page size by 0.70% to ensure that mamba page size and attention page size are exactly equal.",
+                where="config.py:571",
+            ),
+        ]
+        return tuple(notes)
+
+    def _engine_config(self) -> tuple[Note, ...]:
+        settings = self.settings
+        speculative = "None"
+        if settings.draft_tokens:
+            draft = (settings.arguments.get("speculative-config") or {}).get("model")
+            speculative = (
+                f"SpeculativeConfig(method={settings.draft_method!r}, model={draft!r}, "
+                f"num_spec_tokens={settings.draft_tokens})"
+            )
+        config = (
+            f"model={settings.model!r}, speculative_config={speculative}, tokenizer={settings.model!r}, "
+            f"trust_remote_code={bool(settings.arguments.get('trust-remote-code'))}, dtype=torch.bfloat16, "
+            f"max_seq_len={settings.context_tokens}, load_format={settings.arguments.get('load-format', 'auto')}, "
+            f"tensor_parallel_size={settings.tensor_parallel}, pipeline_parallel_size=1, data_parallel_size=1, "
+            f"decode_context_parallel_size={settings.dcp}, dcp_comm_backend=ag_rs, "
+            f"disable_custom_all_reduce={not settings.custom_all_reduce}, quantization=mxfp4, "
+            f"enforce_eager={'graph' not in dict(settings.phases)}, kv_cache_dtype={settings.kv_dtype}, "
+            f"device_config=cuda, seed=0, served_model_name={settings.model}, "
+            f"enable_prefix_caching={settings.prefix_caching}, enable_chunked_prefill=True, "
+            f"reasoning_parser={settings.reasoning_parser or ''!r}"
+        )
+        backend = self.faults.values.get("changed-backend", "FLASHINFER_MLA")
+        others = ["FLASHINFER_MLA", "FLASH_ATTN_MLA", "TRITON_MLA"]
+        moe = "FLASHINFER_TRTLLM_MXFP4_MXFP8"
+        notes = [
+            Note(
+                f"Initializing a V1 LLM engine (v{settings.version}) with config: {config}", "core", where="core.py:133"
+            ),
+        ]
+        notes += [
+            Note(
+                f"world_size={settings.tensor_parallel} rank={rank} local_rank={rank} "
+                f"distributed_init_method=tcp://127.0.0.1:51{rank:03d} backend=nccl",
+                str(rank),
+                where="parallel_state.py:1906",
+            )
+            for rank in range(settings.tensor_parallel)
+        ]
+        notes += [
+            Note(f"Using {backend} attention backend out of potential backends: {others}.", "0", where="cuda.py:423"),
+            Note(f"Using {moe!r} Mxfp4 MoE backend.", "0", where="mxfp4.py:118"),
+        ]
+        return tuple(notes)
+
+    def _weights(self, seconds: float) -> tuple[Note, ...]:
+        weights = self.settings.memory.weights_gib
+        notes = [Note(progress("Loading safetensors using Fastsafetensor loader", 12, seconds), None)]
+        notes += [
+            Note(f"Loading weights took {seconds:.2f} seconds", str(rank), where="default_loader.py:501")
+            for rank in range(self.settings.tensor_parallel)
+        ]
+        if self.settings.draft_tokens:
+            notes.append(Note("Loading drafter model...", "0", where="gpu_model_runner.py:5144"))
+        notes += [
+            Note(
+                f"Model loading took {weights:.2f} GiB memory and {seconds + 3.4:.6f} seconds",
+                str(rank),
+                where="gpu_model_runner.py:5167",
+            )
+            for rank in range(self.settings.tensor_parallel)
+        ]
+        return tuple(notes)
+
+    def _before_profile(self) -> tuple[Note, ...]:
+        if not self.settings.kv_dtype.startswith("fp8"):
+            return ()
+        return (
+            Note(
+                "Using KV cache scaling factor 1.0 for fp8_e4m3. If this is unintended, verify that k/v_scale scaling factors "
+                "are properly set in the checkpoint.",
+                "0",
+                "WARNING",
+                "kv_cache.py:151",
+            ),
+        )
+
+    def _kv_cache(self) -> tuple[Note, ...]:
+        tokens, context = self.settings.memory.kv_tokens, self.settings.context_tokens
+        return (
+            Note(
+                f"GPU KV cache size: {tokens:,} tokens, Maximum concurrency for {context:,} tokens per request: "
+                f"{tokens / context:.2f}x",
+                "core",
+                where="kv_cache_utils.py:2327",
+            ),
+        )
+
+    def _graphs(self, seconds: float) -> tuple[Note, ...]:
+        memory = self.settings.memory
+        requested = memory.fraction * memory.visible_gib
+        safe = memory.kv_gib - memory.graph_gib - 0.15
+        full = memory.visible_gib - memory.weights_gib - memory.non_torch_gib - memory.activation_gib - memory.graph_gib
+        notes = [Note(progress("Capturing CUDA graphs (decode, FULL)", 51, seconds), None)]
+        notes += [
+            Note(
+                f"Graph capturing finished in {seconds - (rank % 3):.0f} secs, took {memory.graph_gib:.2f} GiB",
+                str(rank),
+                where="gpu_model_runner.py:6290",
+            )
+            for rank in range(self.settings.tensor_parallel)
+        ]
+        notes.append(
+            Note(
+                f"Free memory on device ({memory.visible_gib - 0.63:.2f}/{memory.visible_gib:.2f} GiB) on startup. Desired GPU "
+                f"memory utilization is ({memory.fraction:g}, {requested:.2f} GiB). Actual usage is {memory.weights_gib:.2f} GiB "
+                f"for weight, {memory.activation_gib:.2f} GiB for peak activation, {memory.non_torch_gib:.2f} GiB for non-torch "
+                f"memory, and {memory.graph_gib:.2f} GiB for CUDAGraph memory. Replace gpu_memory_utilization config with "
+                f"`--kv-cache-memory={int(safe * 2**30)}` ({safe:.2f} GiB) to fit into requested memory, or "
+                f"`--kv-cache-memory={int(full * 2**30)}` ({full:.2f} GiB) to fully utilize gpu memory. Current kv cache memory "
+                f"in use is {memory.kv_gib:.2f} GiB.",
+                "0",
+                where="gpu_worker.py:781",
+            )
+        )
+        return tuple(notes)
+
+    def _engine_ready(self) -> tuple[Note, ...]:
+        inside = sum(
+            seconds
+            for name, seconds in self.settings.phases
+            if name in ("profile", "kv_cache", "warmup", "autotune", "graph")
+        )
+        return (
+            Note(
+                f"init engine (profile, create kv cache, warmup model) took {inside:.2f} s", "core", where="core.py:402"
+            ),
+        )
+
+    def _serving(self, host: str, port: int) -> tuple[Note, ...]:
+        return (
+            Note("Supported tasks: ['generate']", where="entry.py:136"),
+            Note(f"Starting vLLM server on http://{host}:{port}", where="entry.py:140"),
+            Note(f"INFO:     Started server process [{self._pid}]", None),
+            Note("INFO:     Waiting for application startup.", None),
+            Note("INFO:     Application startup complete.", None),
+        )
+
+    # --- running
+
+    def on_start(self, sim_s: float) -> None:
+        """The server is up: throughput lines come from now on."""
+        self._last_s = self._last_speculation_s = sim_s
+        self._next_s = sim_s + self.interval_s
+
+    def on_step(self, step: Step, scheduler: Scheduler) -> None:
+        """Counts a step that has ended, and tells of kernels compiled and allocations retried in it."""
+        for sequence, new, before in step.prefill:
+            if before + new >= sequence.prompt and not sequence.preemptions:
+                self._prompt += sequence.prompt
+        for _, tokens, _ in step.outputs:
+            self._generated += int(tokens)
+        if step.drafted:
+            self._drafted += step.drafted
+            self._accepted += int(step.accepted)
+            self._rounds += step.decoding
+        for rule in step.compiled:
+            self.compiled(rule.kernel, step.start_s)
+        for retry in range(step.oom_retries):
+            self.oom_retry(retry % self.settings.tensor_parallel, step.start_s)
+
+    def compiled(self, kernel: str, sim_s: float) -> None:
+        """Tells of a kernel compiled while serving."""
+        self.note(
+            Note(
+                f"Triton kernel JIT compilation during inference: {kernel}. This causes a latency spike; consider extending "
+                "warmup to cover this shape/config.",
+                "0",
+                "WARNING",
+                "jit_monitor.py:103",
+            ),
+            sim_s,
+        )
+
+    def oom_retry(self, rank: int, sim_s: float) -> None:
+        """Tells of an allocation that failed, and went through after cached blocks were freed."""
+        self.note(
+            Note(
+                f"CUDA out of memory. Tried to allocate 4.52 GiB. GPU {rank} has a total capacity of "
+                f"{self.settings.memory.visible_gib:.2f} GiB of which 2.67 GiB is free. Soft OOM: freeing cached blocks and "
+                "retrying.",
+                str(rank),
+                "WARNING",
+                "gpu_worker.py:912",
+            ),
+            sim_s,
+        )
+
+    def next_tick_s(self) -> float:
+        """Returns when `tick` is due."""
+        return self._next_s
+
+    def tick(self, sim_s: float, scheduler: Scheduler) -> None:
+        """Writes the throughput line of the interval, and the speculation line when there was any; idle stays silent."""
+        self._next_s += self.interval_s
+        window = max(1e-9, sim_s - self._last_s)
+        self._last_s = sim_s
+        idle = scheduler.idle and not self._prompt and not self._generated
+        if not (idle and self._was_idle):
+            hit = f", Prefix cache hit rate: {scheduler.cache.hit_rate():.1%}" if self.settings.prefix_caching else ""
+            preempted = f", Preemptions: {scheduler.preemptions}" if scheduler.preemptions else ""
+            self.note(
+                Note(
+                    f"Engine 000: Avg prompt throughput: {self._prompt / window:.1f} tokens/s, Avg generation throughput: "
+                    f"{self._generated / window:.1f} tokens/s, Running: {len(scheduler.running)} reqs, Waiting: "
+                    f"{len(scheduler.waiting)} reqs{preempted}, GPU KV cache usage: {scheduler.kv_usage():.1%}{hit}",
+                    where="loggers.py:335",
+                ),
+                sim_s,
+            )
+        self._was_idle = idle
+        self._prompt = self._generated = 0
+        if self._rounds:
+            self._speculation(sim_s)
+
+    def _speculation(self, sim_s: float) -> None:
+        window = max(1e-9, sim_s - self._last_speculation_s)
+        self._last_speculation_s = sim_s
+        mean = 1 + self._accepted / self._rounds
+        positions = ", ".join(f"{rate:.3f}" for rate in _per_position(mean, self.settings.draft_tokens))
+        self.note(
+            Note(
+                f"SpecDecoding metrics: Mean acceptance length: {mean:.2f}, Accepted throughput: "
+                f"{self._accepted / window:.2f} tokens/s, Drafted throughput: {self._drafted / window:.2f} tokens/s, Accepted: "
+                f"{self._accepted} tokens, Drafted: {self._drafted} tokens, Per-position acceptance rate: {positions}, Avg Draft "
+                f"acceptance rate: {self._accepted / self._drafted:.1%}",
+                where="metrics.py:120",
+            ),
+            sim_s,
+        )
+        self._drafted = self._accepted = self._rounds = 0
+
+    # --- ends
+
+    def failed(self, message: str, sim_s: float, starting: bool) -> None:
+        """Writes the end of an engine that fails, at start or while serving: the cause first, then what follows from it."""
+        rank_zero = (
+            Note("WorkerProc hit an exception.", "0", "ERROR", "multiproc_executor.py:1055"),
+            Note("Traceback (most recent call last):", "0", "ERROR", "multiproc_executor.py:1055"),
+            Note(f"{message}", "0", "ERROR", "multiproc_executor.py:1055"),
+        )
+        if starting:
+            rest: tuple[Note, ...] = (
+                Note("EngineCore failed to start.", "core", "ERROR", "core.py:1187"),
+                Note(message, "core", "ERROR", "core.py:1187"),
+                Note(
+                    f"(APIServer pid={self._pid}) RuntimeError: Engine core initialization failed. See root cause above. Failed "
+                    "core proc(s): {}",
+                    None,
+                ),
+            )
+        else:
+            rest = (
+                Note("EngineCore encountered a fatal error.", "core", "ERROR", "core.py:1207"),
+                Note("AsyncLLM output_handler failed.", "api", "ERROR", "async_llm.py:708"),
+                Note(
+                    "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the "
+                    "root cause.",
+                    "api",
+                    "ERROR",
+                    "async_llm.py:708",
+                ),
+            )
+        for note in rank_zero + rest:
+            self.note(note, sim_s)
+
+    def port_in_use(self, host: str, port: int, sim_s: float) -> None:
+        """Writes what vLLM says of a port that is taken (before it starts the engine)."""
+        for line in ("Traceback (most recent call last):", "OSError: [Errno 98] Address already in use"):
+            self.lines.add(f"(APIServer pid={self._pid}) {line}")
+
+    def shutdown(self, sim_s: float, running: int) -> None:
+        """Writes the lines of an orderly end."""
+        for message, source, where in (
+            ("[shutdown] API server: shutdown triggered", "api", "launcher.py:254"),
+            ("[shutdown] API server: stopping engine client mode=abort timeout=0s", "api", "launcher.py:270"),
+            ("[shutdown] MPClient: start timeout=0s", "api", "core_client.py:770"),
+            ("[shutdown] EngineCore: trigger received signal=SIGTERM", "core", "core.py:1454"),
+            ("[shutdown] EngineCore: start mode=abort timeout=0s", "core", "core.py:1635"),
+        ):
+            self.note(Note(message, source, where=where), sim_s)
+        self.lines.add("INFO:     Shutting down")
+        self.lines.add("INFO:     Application shutdown complete.")
+
+
+def _per_position(mean: float, drafted: int) -> list[float]:
+    from crossover.simulator.acceptance import conditional_rate
+
+    rate = conditional_rate(mean, drafted)
+    return [rate**position for position in range(1, drafted + 1)]
+
+
+def _non_default(settings: Settings) -> dict[str, Any]:
+    """Returns the arguments as vLLM prints them: underscores, numbers as numbers."""
+    printed: dict[str, Any] = {"model_tag": settings.model, "model": settings.model}
+    for name, value in settings.arguments.items():
+        if name == "model":
+            continue
+        key = name.replace("-", "_")
+        printed[key] = _as_number(value)
+    return printed
+
+
+def _as_number(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
