@@ -1,4 +1,4 @@
-"""`crossover report`: turns a report sheet into the page, the Markdown, the tables, the figures and the JSON."""
+"""`crossover report`: turns a report sheet into page, Markdown, tables, figures and JSON."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ HELP = "write the report of a finished sheet: page, Markdown, CSV tables, figure
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     parser.add_argument("sheet", type=Path, help="the report sheet, a JSON file that the workflow writes")
-    parser.add_argument(
-        "--out", type=Path, required=True, help="the folder to write, such as reports/EXPERIMENT"
-    )
-    parser.add_argument(
-        "--root", type=Path, default=None, help="where the sheet's paths start (default: here)"
-    )
+    parser.add_argument("--out", type=Path, required=True, help="the folder to write, such as reports/EXPERIMENT")
+    parser.add_argument("--root", type=Path, default=None, help="where the sheet's paths start (default: here)")
+    parser.add_argument("--receipt", type=Path, help="file to write when the report is there")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -40,5 +37,8 @@ def run(args: argparse.Namespace) -> int:
             )
         )
     stamp = "SIMULATED; " if sheet.simulated else ""
+    if args.receipt:
+        args.receipt.parent.mkdir(parents=True, exist_ok=True)
+        args.receipt.write_text(f'{{"report": "{args.out}"}}\n')
     print(f"{args.out / 'index.html'}: {stamp}{', '.join(parts)}")
     return 0

@@ -40,12 +40,3 @@ def write_attempt(
     attempt = {**facts, "status": "failed", "reason": reason, "log_tail": list(log_tail)}
     (folder / "attempt.json").write_text(json.dumps(attempt, indent=1, sort_keys=True, default=str))
     return folder
-
-
-def last_attempt(store_root: Path, run_key: str) -> Mapping[str, Any] | None:
-    """Returns the newest failed attempt of a cell, None where there is none."""
-    found = sorted((store_root / "attempts" / run_key).glob("*/attempt.json"))
-    if not found:
-        return None
-    attempt: Mapping[str, Any] = json.loads(found[-1].read_text())
-    return attempt

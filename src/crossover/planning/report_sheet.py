@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from crossover.experiment import expand
@@ -31,7 +32,7 @@ def report_sheet(plan: Plan) -> dict[str, Any]:
         "key": plan.report_key,
         "variants": {name: _variant(variant) for name, variant in plan.expansion.variants.items()},
         "cells": [_cell(plan, deployment, cell, predictions) for deployment, cell in base],
-        "deployments": [_deployment(plan, deployment) for deployment in plan.deployments],
+        "deployments": _deployments(plan),
         "retest": [_retest(plan, item, predictions) for item in _items(plan)],
         "diagnoses": list(plan.expansion.diagnoses),
         "plan": summarise(plan, predictions),
@@ -71,23 +72,39 @@ def _cell(
         "predicted_s": predicted,
         "run_key": planned.run_key,
         "run": str(root / "run" / planned.run_key),
-        "attempts": str(root / "attempts" / planned.run_key),
-        "metrics": str(root / "metrics" / planned.metrics_key / "metrics.json"),
+        "metrics": str(_metrics_file(plan, planned)),
         "engine_report": str(root / "engine_report" / planned.engine_report_key / "report.json"),
     }
 
 
-def _deployment(plan: Plan, deployment: Deployment) -> dict[str, Any]:
-    return {
-        "variant": deployment.variants[0].name,
-        "variants": [variant.name for variant in deployment.variants],
-        "key": deployment.key,
-        "server_key": deployment.server_key,
-        "entries": str(plan.store.root / "deployment"),
-        "entry": str(plan.store.root / "deployment" / deployment.key),
-        "cells": [cell.cell.id for cell in deployment.cells],
-        "runs": [cell.run_key for cell in deployment.cells],
-    }
+def _metrics_file(plan: Plan, planned: PlannedCell) -> Path:
+    """Returns a cell's metrics, or the newest failed attempt at it, which says why there are none."""
+    metrics = plan.store.path("metrics", planned.metrics_key) / "metrics.json"
+    attempts = sorted((plan.store.root / "attempts" / planned.run_key).glob("*/attempt.json"))
+    return metrics if metrics.exists() or not attempts else attempts[-1]
+
+
+def _deployments(plan: Plan) -> list[dict[str, Any]]:
+    """Returns the launches that measured the cells: a server may have been brought up more than once."""
+    launches = []
+    wanted = {deployment.server_key: deployment for deployment in plan.deployments}
+    for entry in plan.store.entries("deployment"):
+        deployment = wanted.get(str(entry.recipe["server"]))
+        if deployment is None:
+            continue
+        cells = [cell.cell.id for cell in deployment.cells if cell.run_key in entry.recipe["cells"]]
+        if cells:
+            launches.append(
+                {
+                    "variant": deployment.variants[0].name,
+                    "variants": [variant.name for variant in deployment.variants],
+                    "key": entry.key,
+                    "server_key": deployment.server_key,
+                    "entry": str(entry.path),
+                    "cells": cells,
+                }
+            )
+    return launches
 
 
 def _items(plan: Plan) -> list[Any]:
