@@ -2,3 +2,8 @@
 
 Pure functions over effective configurations; imports nothing of the package but `crossover.errors`.
 """
+
+from crossover.confounds.ledger import Item, Ledger, ledger
+from crossover.confounds.names import canonical_arguments, canonical_name, same_value
+
+__all__ = ["Item", "Ledger", "canonical_arguments", "canonical_name", "ledger", "same_value"]
