@@ -1,4 +1,5 @@
-"""How many tokens a request gains in one step when a draft model proposes some and the target accepts a prefix of them."""
+"""How many tokens a request gains in one step when a draft model proposes some and the target accepts a "
+"prefix of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""From the JSON of a completion request to what the scheduler and the renderer need; errors in the engine's own words."""
+"""From the JSON of a completion request to what the scheduler and the renderer need; errors in the engine's "
+"own words."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _REASONING_SHARE = 1 / 3
 _DEFAULT_COMPLETION_TOKENS = {"vllm": 16, "sglang": 128}
 
 
-class BadRequest(Exception):  # noqa: N818: named after the status it becomes
+class RequestError(Exception):
     """The engine would answer with `status` and this message."""
 
     def __init__(self, message: str, status: int = 400) -> None:
@@ -50,23 +51,23 @@ def parse(
         field: the name of the delta field for content.
 
     Raises:
-        BadRequest: with the status and message of the real engine, near enough.
+        RequestError: with the status and message of the real engine, near enough.
     """
     try:
         asked = json.loads(body)
     except ValueError as error:
-        raise BadRequest(f"JSON decode error: {error}") from None
+        raise RequestError(f"JSON decode error: {error}") from None
     if not isinstance(asked, dict):
-        raise BadRequest("Input should be a valid dictionary")
+        raise RequestError("Input should be a valid dictionary")
     model = asked.get("model") or served[0]
     if settings.dialect == "vllm" and model not in served:
-        raise BadRequest(f"The model `{model}` does not exist.", 404)
+        raise RequestError(f"The model `{model}` does not exist.", 404)
     if int(asked.get("n") or 1) != 1:
-        raise BadRequest("The simulated engine answers n=1 only.")
+        raise RequestError("The simulated engine answers n=1 only.")
     prompt = _prompt_of(asked, chat)
     prompt_tokens = count_words(prompt) if isinstance(prompt, str) else len(prompt)
     if not prompt_tokens:
-        raise BadRequest("The decoder prompt cannot be empty")
+        raise RequestError("The decoder prompt cannot be empty")
     output, finish = _output_of(asked, chat, settings, prompt_tokens, random.Random(f"{seed}:{number}"))
     _check_length(settings, prompt_tokens, output)
     options = asked.get("stream_options") or {}
@@ -93,16 +94,16 @@ def _prompt_of(asked: Mapping[str, Any], chat: bool) -> str | Sequence[int]:
     if chat:
         messages = asked.get("messages")
         if not isinstance(messages, list) or not messages:
-            raise BadRequest("messages: Field required")
+            raise RequestError("messages: Field required")
         return " ".join(_content_of(message) for message in messages)
     prompt = asked.get("prompt")
     if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int):
         if len(prompt) != 1:
-            raise BadRequest("The simulated engine answers one prompt a request.")
+            raise RequestError("The simulated engine answers one prompt a request.")
         prompt = prompt[0]
     if isinstance(prompt, str) or (isinstance(prompt, list) and all(isinstance(item, int) for item in prompt)):
         return prompt
-    raise BadRequest("prompt: a text or a list of token ids is required")
+    raise RequestError("prompt: a text or a list of token ids is required")
 
 
 def _content_of(message: Any) -> str:
@@ -113,7 +114,7 @@ def _content_of(message: Any) -> str:
         return " ".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
     if content is None and isinstance(message, dict):
         return ""
-    raise BadRequest("messages: each needs a role and a content")
+    raise RequestError("messages: each needs a role and a content")
 
 
 def _output_of(
@@ -125,7 +126,7 @@ def _output_of(
     if limit is None:
         limit = _DEFAULT_COMPLETION_TOKENS[settings.dialect] if not chat else None
     if limit is not None and (not isinstance(limit, int) or limit < 1):
-        raise BadRequest(f"max_tokens must be at least 1, got {limit}.")
+        raise RequestError(f"max_tokens must be at least 1, got {limit}.")
     if asked.get("ignore_eos"):
         return limit or room, "length"
     usual = load_calibration()["model"]["default_output_tokens"]
@@ -137,14 +138,17 @@ def _output_of(
 
 def _check_length(settings: Settings, prompt: int, output: int) -> None:
     if prompt + output > settings.context_tokens:
-        raise BadRequest(
-            f"This model's maximum context length is {settings.context_tokens} tokens. However, you requested {output} output "
-            f"tokens and your prompt contains {prompt} input tokens, for a total of {prompt + output} tokens. Please reduce the "
+        raise RequestError(
+            f"This model's maximum context length is {settings.context_tokens} tokens. However, you requested "
+            f"{output} output "
+            f"tokens and your prompt contains {prompt} input tokens, for a total of {prompt + output} tokens. "
+            "Please reduce the "
             "length of the input prompt or the number of requested output tokens."
         )
     if prompt + output > settings.memory.kv_capacity_tokens:
-        raise BadRequest(
-            f"Input length ({prompt} tokens) exceeds the maximum allowed length ({settings.memory.kv_capacity_tokens} tokens). "
+        raise RequestError(
+            f"Input length ({prompt} tokens) exceeds the maximum allowed length "
+            f"({settings.memory.kv_capacity_tokens} tokens). "
             "Use a shorter input or enable --allow-auto-truncate."
         )
 

@@ -66,6 +66,10 @@ def _version(simulator: Simulator) -> _Answer:
     return 200, {"version": simulator.settings.version, "simulated": True}, _JSON
 
 
+def _vllm_info(simulator: Simulator) -> _Answer:
+    return 200, {"vllm_config": server_info.vllm_config(simulator.settings), "simulated": True}, _JSON
+
+
 def _reset_prefix_cache(simulator: Simulator) -> _Answer:
     if simulator.scheduler.running:
         return 200, "", "text/plain"  # as vLLM: it answers 200 and resets nothing while blocks are in use
@@ -98,6 +102,7 @@ _BOTH: Mapping[str, _Route] = {
 _OWN: Mapping[str, Mapping[str, _Route]] = {
     "vllm": {
         "/version": (("GET",), _version),
+        "/server_info": (("GET",), _vllm_info),
         "/reset_prefix_cache": (("POST",), _reset_prefix_cache),
     },
     "sglang": {

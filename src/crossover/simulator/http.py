@@ -1,4 +1,5 @@
-"""A small HTTP/1.1 server side over epoll: connections that parse requests and buffer answers. No threads, no protocol library.
+"""A small HTTP/1.1 server side over epoll: connections that parse requests and buffer answers. No threads, no
+protocol library.
 
 Waiting goes through `select` on the epoll descriptor, whose timeout has microseconds; epoll's own has milliseconds.
 """

@@ -6,9 +6,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from crossover.simulator.calibration import load_calibration
 from crossover.simulator.clock import Clock
+from crossover.simulator.settings import Settings
 
-SIMULATED = "SIMULATED engine: no model and no GPU here; times are simulated"
+SIMULATED = "SIMULATED engine: no model and no GPU here; all times are simulated"
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,16 @@ class Lines:
                 sys.stdout.flush()
         except BrokenPipeError:
             self._write = len  # nobody listens any more; the engine serves on
+
+
+def oom_retry_text(settings: Settings, rank: int) -> str:
+    """Returns what a worker says of an allocation that failed once."""
+    figures = load_calibration()[settings.dialect]["oom_retry"]
+    return (
+        f"Allocation of {figures['wanted_gib']:.2f} GiB failed with OOM: GPU {rank} has "
+        f"{settings.memory.visible_gib:.2f} GiB, of "
+        f"which {figures['free_gib']:.2f} GiB is free. Cached blocks are freed for a soft OOM retry."
+    )
 
 
 def progress(label: str, total: int, seconds: float, unit: str = "it/s") -> str:

@@ -1,4 +1,5 @@
-"""The log of SGLang (0.5.23-like): start-up on GPUs, a line a prefill batch and one every 40 decode steps, access lines."""
+"""The log of SGLang (0.5.23-like): start-up on GPUs, a line a prefill batch and one every 40 decode steps, "
+"access lines."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import os
 from collections.abc import Mapping
 
 from crossover.simulator.faults import Faults
-from crossover.simulator.log_base import SIMULATED, Lines, Note, Phase, progress
+from crossover.simulator.log_base import SIMULATED, Lines, Note, Phase, oom_retry_text, progress
 from crossover.simulator.scheduler import Scheduler, Step
 from crossover.simulator.server_info import server_args
 from crossover.simulator.settings import Settings
@@ -51,7 +52,7 @@ class SglangLog:
             "process": (self._banner(), ()),
             "engine": (self._ranks("Init torch distributed begin."), self._before_weights()),
             "weights": (
-                self._ranks(f"Load weight begin. avail mem={self.settings.memory.visible_gib - 1.2:.2f} GB"),
+                self._ranks(f"Load weight begin. avail mem={self._free_gib():.2f} GB"),
                 self._weights(named.get("weights", 0.0)),
             ),
             "kv_cache": ((), self._pools()),
@@ -71,7 +72,9 @@ class SglangLog:
     def _banner(self) -> tuple[Note, ...]:
         settings = self.settings
         notes = [
-            Note(f"{SIMULATED} at {self.lines.clock.scale:g} times the real speed"),
+            Note(
+                f"{SIMULATED}, at {self.lines.clock.scale:g} times the real speed; sglang version: {settings.version}"
+            ),
             Note(f"server_args={server_args(settings)!r}"),
         ]
         if settings.not_modelled:
@@ -81,16 +84,32 @@ class SglangLog:
     def _before_weights(self) -> tuple[Note, ...]:
         settings = self.settings
         backend = self.faults.values.get("changed-backend", "cutedsl_mla")
-        notes = [*self._ranks("Init torch distributed ends. elapsed=21.40 s, mem usage=1.02 GB")]
-        notes.append(
-            Note(f"Attention backend: prefill=trtllm_mla, decode={backend}. Use hybrid attention backend.", "0")
-        )
-        if not settings.custom_all_reduce:
-            notes.append(Note("Custom allreduce is disabled; multicast is unavailable: plain NCCL is used.", "0"))
+        notes = [
+            *self._ranks(
+                f"Init torch distributed ends. elapsed=21.40 s, mem usage={self.settings.memory.non_torch_gib:.2f} GB"
+            )
+        ]
         notes.append(
             Note(
-                "Linear attention kernel backend: decode=triton, prefill=triton; linear_attn_verify_backend=nv_cutedsl. "
-                "KDA kernel dispatcher: decode=TritonKDAKernel, extend=TritonKDAKernel, verify=TritonKDAKernel",
+                "Using hybrid attention backend for decode and prefill: "
+                f"decode_backend={backend}, prefill_backend=trtllm_mla.",
+                "0",
+            )
+        )
+        if not settings.custom_all_reduce:
+            notes.append(
+                Note(
+                    "Custom allreduce is disabled, and symmetric memory with multicast is unavailable: falling "
+                    "back to NCCL "
+                    "all-reduce.",
+                    "0",
+                )
+            )
+        notes.append(
+            Note(
+                "Linear attention kernel backend: decode=triton, prefill=triton; "
+                "linear_attn_verify_backend=nv_cutedsl. "
+                "KDA kernel dispatcher: decode=TritonKDAKernel, verify=TritonKDAKernel, extend=TritonKDAKernel",
                 "0",
             )
         )
@@ -98,7 +117,7 @@ class SglangLog:
 
     def _weights(self, seconds: float) -> tuple[Note, ...]:
         memory = self.settings.memory
-        free = memory.visible_gib - 1.2 - memory.weights_gib
+        free = memory.visible_gib - memory.non_torch_gib - memory.weights_gib
         end = (
             f"Load weight end. elapsed={seconds:.2f} s, type=KimiK3ForConditionalGeneration, avail mem={free:.2f} GB, "
             f"mem usage={memory.weights_gib:.2f} GB."
@@ -107,7 +126,8 @@ class SglangLog:
         if self.settings.kv_dtype.startswith("fp8"):
             notes.append(
                 Note(
-                    "Using FP8 KV cache but no scaling factors provided. Defaulting to scaling factors of 1.0. This may lead to "
+                    "Using FP8 KV cache but no scaling factors provided. Defaulting to scaling factors of 1.0. "
+                    "This may lead to "
                     "less accurate results!",
                     "0",
                 )
@@ -120,7 +140,9 @@ class SglangLog:
             self.settings.kv_dtype, "torch.bfloat16"
         )
         state = memory.mamba_gib
-        left = memory.visible_gib - 1.2 - memory.weights_gib - memory.kv_gib - memory.draft_kv_gib - state
+        left = (
+            memory.visible_gib - memory.non_torch_gib - memory.weights_gib - memory.kv_gib - memory.draft_kv_gib - state
+        )
         notes = [
             *self._ranks(
                 f"Mamba Cache is allocated. max_mamba_cache_size: {memory.mamba_slots * 3}, conv_state size: "
@@ -152,15 +174,19 @@ class SglangLog:
         return (
             Note(progress(f"Capturing batches (bs=1 avail_mem={self._left_gib():.2f} GB)", 67, seconds), None),
             *self._ranks(
-                f"Capture cuda graph end. Time elapsed: {seconds:.2f} s. mem usage={self.settings.memory.graph_gib:.2f} GB. "
+                f"Capture cuda graph end. Time elapsed: {seconds:.2f} s. mem "
+                f"usage={self.settings.memory.graph_gib:.2f} GB. "
                 f"avail mem={self._left_gib():.2f} GB."
             ),
         )
 
+    def _free_gib(self) -> float:
+        return self.settings.memory.visible_gib - self.settings.memory.non_torch_gib
+
     def _left_gib(self) -> float:
         memory = self.settings.memory
         used = memory.weights_gib + memory.kv_gib + memory.draft_kv_gib + memory.mamba_gib + memory.graph_gib
-        return memory.visible_gib - 1.2 - used
+        return memory.visible_gib - memory.non_torch_gib - used
 
     def _limits(self) -> tuple[Note, ...]:
         settings = self.settings
@@ -168,8 +194,8 @@ class SglangLog:
         if settings.requested_running and settings.max_running < settings.requested_running:
             notes.append(
                 Note(
-                    f"max_running_requests is reduced from {settings.requested_running} to {settings.max_running} because of the "
-                    "mamba state cache.",
+                    f"max_running_requests was reduced from the requested {settings.requested_running} to "
+                    f"{settings.max_running}, which the mamba state cache allows.",
                     "0",
                 )
             )
@@ -177,7 +203,8 @@ class SglangLog:
             Note(
                 f"max_total_num_tokens={settings.memory.kv_tokens}, chunked_prefill_size="
                 f"{settings.extra['chunked_prefill_size']}, max_prefill_tokens={settings.extra['max_prefill_tokens']}, "
-                f"max_running_requests={settings.max_running}, context_len={settings.context_tokens}, available_gpu_mem="
+                f"max_running_requests={settings.max_running}, context_len={settings.context_tokens}, "
+                "available_gpu_mem="
                 f"{self._left_gib():.2f} GB",
                 "0",
             )
@@ -185,7 +212,8 @@ class SglangLog:
         impl = "MambaRadixCache" if settings.prefix_caching else "ChunkCache"
         notes.append(
             Note(
-                f"Tree cache initialized: source=default impl={impl} hybrid_swa=False hybrid_ssm=True hicache_attached=False",
+                f"Tree cache initialized: source=default impl={impl} hybrid_swa=False hybrid_ssm=True "
+                "hicache_attached=False",
                 "0",
             )
         )
@@ -196,7 +224,8 @@ class SglangLog:
         timings = (
             f"Engine startup timings (s): load_weight={named.get('weights', 0):.2f}, kv_cache_allocation="
             f"{named.get('kv_cache', 0):.2f}, scheduler_e2e="
-            f"{sum(named.get(name, 0) for name in ('kv_cache', 'graph', 'warmup')):.2f}, cuda_graph={{prefill=0.00, decode="
+            f"{sum(named.get(name, 0) for name in ('kv_cache', 'graph', 'warmup')):.2f}, "
+            f"cuda_graph={{prefill=0.00, decode="
             f"{named.get('graph', 0) * 0.4:.2f}, target_verify={named.get('graph', 0) * 0.6:.2f}, draft_prefill=0.00, "
             "draft_decode=0.00, draft_extend=0.00}, tokenizer_e2e=7.79"
         )
@@ -216,8 +245,6 @@ class SglangLog:
 
     def on_step(self, step: Step, scheduler: Scheduler) -> None:
         """Writes the lines of a step that has ended."""
-        for rule in step.compiled:
-            self.compiled(rule.kernel, step.start_s)
         if step.prefill:
             self._prefill(step, scheduler)
         for sequence in step.preempted:
@@ -233,24 +260,20 @@ class SglangLog:
         if step.decoding:
             self._decode(step, scheduler)
 
+    def on_begin(self, step: Step) -> None:
+        """Tells of what delays a step that starts now: kernels to compile, allocations to retry."""
+        for rule in step.compiled:
+            self.compiled(rule.kernel, step.start_s)
+        for retry in range(step.oom_retries):
+            self.oom_retry(retry % self.settings.tensor_parallel, step.start_s)
+
     def compiled(self, kernel: str, sim_s: float) -> None:
         """Tells of a kernel compiled while serving."""
-        self.note(
-            Note(f"JIT compilation during inference: {kernel}. The first request of this shape waits for it.", "0"),
-            sim_s,
-        )
+        self.note(Note(f"CuTe DSL KDA kernel compiled for a new shape: {kernel}", "0"), sim_s)
 
     def oom_retry(self, rank: int, sim_s: float) -> None:
         """Tells of an allocation that failed, and went through after cached blocks were freed."""
-        self.note(
-            Note(
-                f"CUDA out of memory. Tried to allocate 4.52 GiB. GPU {rank} has a total capacity of "
-                f"{self.settings.memory.visible_gib:.2f} GiB of which 2.67 GiB is free. Soft OOM: freeing cached blocks and "
-                "retrying.",
-                str(rank),
-            ),
-            sim_s,
-        )
+        self.note(Note(oom_retry_text(self.settings, rank), str(rank)), sim_s)
 
     def _prefill(self, step: Step, scheduler: Scheduler) -> None:
         started = set(map(id, step.started))
@@ -267,9 +290,12 @@ class SglangLog:
         mamba = len(scheduler.running) / max(1, self.settings.memory.mamba_slots)
         self.note(
             Note(
-                f"Prefill batch, #new-seq: {len(step.started)}, #new-token: {new}, #cached-token: {cached}, full token usage: "
-                f"{scheduler.kv_usage():.2f}, mamba usage: {min(1.0, mamba):.2f}, #running-req: {decoding}, #queue-req: "
-                f"{len(scheduler.waiting)}, #pending-token: {pending}, cuda graph: False, input throughput (token/s): {rate:.2f}",
+                f"Prefill batch, #new-seq: {len(step.started)}, #new-token: {new}, #cached-token: {cached}, "
+                "full token usage: "
+                f"{scheduler.kv_usage():.2f}, mamba usage: {min(1.0, mamba):.2f}, #running-req: {decoding}, "
+                "#queue-req: "
+                f"{len(scheduler.waiting)}, #pending-token: {pending}, cuda graph: False, input throughput "
+                f"(token/s): {rate:.2f}",
                 "0",
             ),
             step.end_s,
@@ -293,8 +319,10 @@ class SglangLog:
         graph = "graph" in dict(self.settings.phases)
         self.note(
             Note(
-                f"Decode batch, #running-req: {running}, #full token: {tokens}, full token usage: {scheduler.kv_usage():.2f}, "
-                f"mamba num: {len(scheduler.running)}, mamba usage: {min(1.0, mamba):.2f}, {speculation}cuda graph: {graph}, gen "
+                f"Decode batch, #running-req: {running}, #full token: {tokens}, full token usage: "
+                f"{scheduler.kv_usage():.2f}, "
+                f"mamba num: {len(scheduler.running)}, mamba usage: {min(1.0, mamba):.2f}, {speculation}cuda "
+                f"graph: {graph}, gen "
                 f"throughput (token/s): {self.last_decode_tok_s:.2f}, #queue-req: {len(scheduler.waiting)}",
                 "0",
             ),

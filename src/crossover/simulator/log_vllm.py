@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crossover.simulator.faults import Faults
-from crossover.simulator.log_base import SIMULATED, Lines, Note, Phase, progress
+from crossover.simulator.log_base import SIMULATED, Lines, Note, Phase, oom_retry_text, progress
 from crossover.simulator.scheduler import Scheduler, Step
 from crossover.simulator.settings import Settings
 
@@ -119,7 +119,8 @@ class VllmLog:
         if settings.kv_dtype.startswith("fp8"):
             notes.append(
                 Note(
-                    f"Using {settings.kv_dtype} data type to store kv cache. It reduces the GPU memory footprint and boosts the "
+                    f"Using {settings.kv_dtype} data type to store kv cache. It reduces the GPU memory "
+                    "footprint and boosts the "
                     "performance. Meanwhile, it may cause accuracy drop without a proper scaling factor.",
                     where="cache.py:262",
                 )
@@ -129,13 +130,19 @@ class VllmLog:
                 Note(f"SIMULATED: accepted, not modelled: {' '.join(settings.not_modelled)}", where="sim.py:1")
             )
         notes += [
+            Note(
+                "Breakable CUDA graph is on: compilation mode set to CompilationMode.NONE.",
+                level="WARNING",
+                where="vllm.py:1703",
+            ),
             Note("Enabled custom fusions: norm_quant, act_quant, allreduce_rms", where="compilation.py:317"),
             Note(
                 "Setting attention block size to 1536 tokens to ensure that attention page size is >= mamba page size.",
                 where="config.py:547",
             ),
             Note(
-                "Padding mamba page size by 0.70% to ensure that mamba page size and attention page size are exactly equal.",
+                "Padding mamba page size by 0.70% to ensure that mamba page size and attention page size are "
+                "exactly equal.",
                 where="config.py:571",
             ),
         ]
@@ -164,6 +171,7 @@ class VllmLog:
         )
         backend = self.faults.values.get("changed-backend", "FLASHINFER_MLA")
         others = ["FLASHINFER_MLA", "FLASH_ATTN_MLA", "TRITON_MLA"]
+        prefill = (settings.arguments.get("attention-config") or {}).get("mla_prefill_backend", "TRTLLM_RAGGED")
         moe = "FLASHINFER_TRTLLM_MXFP4_MXFP8"
         notes = [
             Note(
@@ -179,8 +187,14 @@ class VllmLog:
             )
             for rank in range(settings.tensor_parallel)
         ]
+        if not settings.custom_all_reduce:
+            notes.append(
+                Note("Custom allreduce is disabled by user settings.", "0", "WARNING", "cuda_communicator.py:88")
+            )
         notes += [
             Note(f"Using {backend} attention backend out of potential backends: {others}.", "0", where="cuda.py:423"),
+            Note(f"Using {prefill} MLA prefill backend", "0", where="mla_attention.py:611"),
+            Note("Using FlashKDA prefill kernel", "0", where="kda.py:142"),
             Note(f"Using {moe!r} Mxfp4 MoE backend.", "0", where="mxfp4.py:118"),
         ]
         return tuple(notes)
@@ -209,7 +223,8 @@ class VllmLog:
             return ()
         return (
             Note(
-                "Using KV cache scaling factor 1.0 for fp8_e4m3. If this is unintended, verify that k/v_scale scaling factors "
+                "Using KV cache scaling factor 1.0 for fp8_e4m3. If this is unintended, verify that k/v_scale "
+                "scaling factors "
                 "are properly set in the checkpoint.",
                 "0",
                 "WARNING",
@@ -244,12 +259,17 @@ class VllmLog:
         ]
         notes.append(
             Note(
-                f"Free memory on device ({memory.visible_gib - 0.63:.2f}/{memory.visible_gib:.2f} GiB) on startup. Desired GPU "
-                f"memory utilization is ({memory.fraction:g}, {requested:.2f} GiB). Actual usage is {memory.weights_gib:.2f} GiB "
-                f"for weight, {memory.activation_gib:.2f} GiB for peak activation, {memory.non_torch_gib:.2f} GiB for non-torch "
-                f"memory, and {memory.graph_gib:.2f} GiB for CUDAGraph memory. Replace gpu_memory_utilization config with "
+                f"Free memory on device ({memory.visible_gib - 0.63:.2f}/{memory.visible_gib:.2f} GiB) on "
+                "startup. Desired GPU "
+                f"memory utilization is ({memory.fraction:g}, {requested:.2f} GiB). Actual usage is "
+                f"{memory.weights_gib:.2f} GiB "
+                f"for weight, {memory.activation_gib:.2f} GiB for peak activation, {memory.non_torch_gib:.2f} "
+                "GiB for non-torch "
+                f"memory, and {memory.graph_gib:.2f} GiB for CUDAGraph memory. Replace gpu_memory_utilization "
+                "config with "
                 f"`--kv-cache-memory={int(safe * 2**30)}` ({safe:.2f} GiB) to fit into requested memory, or "
-                f"`--kv-cache-memory={int(full * 2**30)}` ({full:.2f} GiB) to fully utilize gpu memory. Current kv cache memory "
+                f"`--kv-cache-memory={int(full * 2**30)}` ({full:.2f} GiB) to fully utilize gpu memory. "
+                "Current kv cache memory "
                 f"in use is {memory.kv_gib:.2f} GiB.",
                 "0",
                 where="gpu_worker.py:781",
@@ -286,7 +306,7 @@ class VllmLog:
         self._next_s = sim_s + self.interval_s
 
     def on_step(self, step: Step, scheduler: Scheduler) -> None:
-        """Counts a step that has ended, and tells of kernels compiled and allocations retried in it."""
+        """Counts a step that has ended."""
         for sequence, new, before in step.prefill:
             if before + new >= sequence.prompt and not sequence.preemptions:
                 self._prompt += sequence.prompt
@@ -296,6 +316,9 @@ class VllmLog:
             self._drafted += step.drafted
             self._accepted += int(step.accepted)
             self._rounds += step.decoding
+
+    def on_begin(self, step: Step) -> None:
+        """Tells of what delays a step that starts now: kernels to compile, allocations to retry."""
         for rule in step.compiled:
             self.compiled(rule.kernel, step.start_s)
         for retry in range(step.oom_retries):
@@ -305,7 +328,8 @@ class VllmLog:
         """Tells of a kernel compiled while serving."""
         self.note(
             Note(
-                f"Triton kernel JIT compilation during inference: {kernel}. This causes a latency spike; consider extending "
+                f"Triton kernel JIT compilation during inference: {kernel}. This causes a latency spike; "
+                "consider extending "
                 "warmup to cover this shape/config.",
                 "0",
                 "WARNING",
@@ -316,24 +340,15 @@ class VllmLog:
 
     def oom_retry(self, rank: int, sim_s: float) -> None:
         """Tells of an allocation that failed, and went through after cached blocks were freed."""
-        self.note(
-            Note(
-                f"CUDA out of memory. Tried to allocate 4.52 GiB. GPU {rank} has a total capacity of "
-                f"{self.settings.memory.visible_gib:.2f} GiB of which 2.67 GiB is free. Soft OOM: freeing cached blocks and "
-                "retrying.",
-                str(rank),
-                "WARNING",
-                "gpu_worker.py:912",
-            ),
-            sim_s,
-        )
+        self.note(Note(oom_retry_text(self.settings, rank), str(rank), "WARNING", "gpu_worker.py:912"), sim_s)
 
     def next_tick_s(self) -> float:
         """Returns when `tick` is due."""
         return self._next_s
 
     def tick(self, sim_s: float, scheduler: Scheduler) -> None:
-        """Writes the throughput line of the interval, and the speculation line when there was any; idle stays silent."""
+        """Writes the throughput line of the interval, and the speculation line when there was any; idle stays "
+        "silent."""
         self._next_s += self.interval_s
         window = max(1e-9, sim_s - self._last_s)
         self._last_s = sim_s
@@ -343,7 +358,8 @@ class VllmLog:
             preempted = f", Preemptions: {scheduler.preemptions}" if scheduler.preemptions else ""
             self.note(
                 Note(
-                    f"Engine 000: Avg prompt throughput: {self._prompt / window:.1f} tokens/s, Avg generation throughput: "
+                    f"Engine 000: Avg prompt throughput: {self._prompt / window:.1f} tokens/s, Avg generation "
+                    "throughput: "
                     f"{self._generated / window:.1f} tokens/s, Running: {len(scheduler.running)} reqs, Waiting: "
                     f"{len(scheduler.waiting)} reqs{preempted}, GPU KV cache usage: {scheduler.kv_usage():.1%}{hit}",
                     where="loggers.py:335",
@@ -363,8 +379,10 @@ class VllmLog:
         self.note(
             Note(
                 f"SpecDecoding metrics: Mean acceptance length: {mean:.2f}, Accepted throughput: "
-                f"{self._accepted / window:.2f} tokens/s, Drafted throughput: {self._drafted / window:.2f} tokens/s, Accepted: "
-                f"{self._accepted} tokens, Drafted: {self._drafted} tokens, Per-position acceptance rate: {positions}, Avg Draft "
+                f"{self._accepted / window:.2f} tokens/s, Drafted throughput: {self._drafted / window:.2f} "
+                "tokens/s, Accepted: "
+                f"{self._accepted} tokens, Drafted: {self._drafted} tokens, Per-position acceptance rate: "
+                f"{positions}, Avg Draft "
                 f"acceptance rate: {self._accepted / self._drafted:.1%}",
                 where="metrics.py:120",
             ),
@@ -375,7 +393,8 @@ class VllmLog:
     # --- ends
 
     def failed(self, message: str, sim_s: float, starting: bool) -> None:
-        """Writes the end of an engine that fails, at start or while serving: the cause first, then what follows from it."""
+        """Writes the end of an engine that fails, at start or while serving: the cause first, then what "
+        "follows from it."""
         rank_zero = (
             Note("WorkerProc hit an exception.", "0", "ERROR", "multiproc_executor.py:1055"),
             Note("Traceback (most recent call last):", "0", "ERROR", "multiproc_executor.py:1055"),
@@ -386,7 +405,8 @@ class VllmLog:
                 Note("EngineCore failed to start.", "core", "ERROR", "core.py:1187"),
                 Note(message, "core", "ERROR", "core.py:1187"),
                 Note(
-                    f"(APIServer pid={self._pid}) RuntimeError: Engine core initialization failed. See root cause above. Failed "
+                    f"(APIServer pid={self._pid}) RuntimeError: Engine core initialization failed. See root "
+                    "cause above. Failed "
                     "core proc(s): {}",
                     None,
                 ),
@@ -396,7 +416,8 @@ class VllmLog:
                 Note("EngineCore encountered a fatal error.", "core", "ERROR", "core.py:1207"),
                 Note("AsyncLLM output_handler failed.", "api", "ERROR", "async_llm.py:708"),
                 Note(
-                    "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the "
+                    "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack "
+                    "trace (above) for the "
                     "root cause.",
                     "api",
                     "ERROR",

@@ -240,7 +240,8 @@ class Scheduler:
             self._emit(plan, sequence, tokens)
 
     def _decode_on_means(self, plan: Step, decoding: list[Sequence], horizon_s: float) -> None:
-        """Repeats the step until a sequence ends, a waiting one could join, or `horizon_s`; durations add up as a series."""
+        """Repeats the step until a sequence ends, a waiting one could join, or `horizon_s`; durations add up "
+        "as a series."""
         gains = [sequence.acceptance.mean if sequence.acceptance else 1.0 for sequence in decoding]
         repeats = 1
         if not plan.prefill:

@@ -1,11 +1,13 @@
 """The simulated engine as a process: start-up, HTTP endpoints, and the scheduler kept to the simulated clock.
 
-One thread. Every step has an absolute end on the simulated clock; the loop sleeps until then and never by a duration, so that
+One thread. Every step has an absolute end on the simulated clock; the loop sleeps until then and never by a
+duration, so that
 being late once does not shift what follows. What was late is counted and said in the log.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gc
 import heapq
@@ -22,7 +24,7 @@ from typing import Any
 
 from crossover.errors import CrossoverError
 from crossover.simulator import endpoints
-from crossover.simulator.api import BadRequest, Parsed, parse
+from crossover.simulator.api import Parsed, RequestError, parse
 from crossover.simulator.clock import Clock
 from crossover.simulator.faults import Faults
 from crossover.simulator.http import Connection, Hub, Request, head, whole
@@ -40,7 +42,7 @@ _LATE_REAL_S = 0.002  # a step delivered later than this counts as late
 _LOGS: dict[str, Callable[[Settings, Lines, Faults], Any]] = {"vllm": VllmLog, "sglang": SglangLog}
 
 
-class Ended(Exception):  # noqa: N818: the way out of the loop, not a fault
+class Ended(BaseException):
     """The process is to end with this status."""
 
     def __init__(self, status: int) -> None:
@@ -145,10 +147,8 @@ class Simulator:
             self._shut_down()
         due = min(self._timers[0][0] if self._timers else math.inf, self._step.end_s if self._step else math.inf)
         self.hub.wait(None if due == math.inf else max(0.0, self.clock.real_until(due)))
-        try:
+        with contextlib.suppress(BlockingIOError):
             wake.recv(64)
-        except BlockingIOError:
-            pass
 
     def _on_signal(self, number: int, _frame: Any) -> None:
         if number == signal.SIGTERM and "ignore-sigterm" in self.faults:
@@ -247,20 +247,27 @@ class Simulator:
             if self._step is None:
                 if self.scheduler.idle:
                     return
-                begin = max(self._last_end_s, min(sequence.arrived_s for sequence in self.scheduler.waiting or ()))
-                self._step = self.scheduler.step(begin)
-                if self._step is None:
+                arrived = min((sequence.arrived_s for sequence in self.scheduler.waiting), default=0.0)
+                if not self._begin(max(self._last_end_s, arrived)):
                     return
+            assert self._step is not None
             if self._step.end_s > now_s:
                 return
             step, self._step = self._step, None
             self._last_end_s = step.end_s
             self._measure_lag(step)
             self._deliver(step)
-            if not self.scheduler.idle:
-                self._step = self.scheduler.step(step.end_s)
-            else:
+            if self.scheduler.idle:
                 self._report_lag()
+            else:
+                self._begin(step.end_s)
+
+    def _begin(self, sim_s: float) -> bool:
+        self._step = self.scheduler.step(sim_s)
+        if self._step is None:
+            return False
+        self.log.on_begin(self._step)
+        return True
 
     def _deliver(self, step: Step) -> None:
         counters = self.counters
@@ -397,7 +404,7 @@ class Simulator:
             self._refuse(request, number)
             field = self.faults.values.get("delta-field", "content")
             parsed = parse(request.body, chat, self.settings, list(self.served), number, self.seed, field)
-        except BadRequest as error:
+        except RequestError as error:
             self._access(connection, "POST", request.path, error.status)
             connection.write(whole(error.status, error_body(self.settings.dialect, error.status, str(error))))
             return
@@ -421,9 +428,9 @@ class Simulator:
     def _refuse(self, request: Request, number: int) -> None:
         every = self.faults.number("http-500")
         if every and (number + 1) % max(1, int(every)) == 0:
-            raise BadRequest("EngineCore encountered an issue. See stack trace (above) for the root cause.", 500)
+            raise RequestError("EngineCore encountered an issue. See stack trace (above) for the root cause.", 500)
         if not endpoints.is_authorised(self.settings, request):
-            raise BadRequest("Unauthorized", 401)
+            raise RequestError("Unauthorized", 401)
 
     def _lost(self, sequence: Running) -> None:
         self.scheduler.cancel(sequence)

@@ -1,4 +1,5 @@
-"""What the simulated engine says of itself: SGLang's server information, vLLM's version, the models, and the counters."""
+"""What the simulated engine says of itself: SGLang's server information, vLLM's version, the models, and the "
+"counters."""
 
 from __future__ import annotations
 
@@ -55,6 +56,31 @@ def server_args(settings: Settings) -> dict[str, Any]:
         "speculative_algorithm": settings.draft_method,
         "decode_log_interval": settings.log_every_steps,
         "device": "cuda",
+    }
+
+
+def vllm_config(settings: Settings) -> dict[str, Any]:
+    """Returns the effective configuration as vLLM's /server_info groups it."""
+    speculative = {"method": settings.draft_method, "num_speculative_tokens": settings.draft_tokens}
+    return {
+        "model_config": {"model": settings.model, "max_model_len": settings.context_tokens},
+        "parallel_config": {
+            "tensor_parallel_size": settings.tensor_parallel,
+            "decode_context_parallel_size": settings.dcp,
+            "disable_custom_all_reduce": not settings.custom_all_reduce,
+        },
+        "scheduler_config": {
+            "max_num_batched_tokens": settings.prefill_budget_tokens,
+            "max_num_seqs": settings.max_running,
+            "long_prefill_token_threshold": settings.chunk_limit_tokens or 0,
+        },
+        "cache_config": {
+            "cache_dtype": settings.kv_dtype,
+            "gpu_memory_utilization": settings.memory.fraction,
+            "enable_prefix_caching": settings.prefix_caching,
+            "kv_cache_tokens": settings.memory.kv_tokens,
+        },
+        "speculative_config": speculative if settings.draft_tokens else None,
     }
 
 
@@ -189,7 +215,7 @@ def _sglang_rows(settings: Settings, scheduler: Scheduler, counters: Counters, s
         ("sglang:token_usage", "gauge", rank, scheduler.kv_usage()),
         ("sglang:cache_hit_rate", "gauge", rank, scheduler.cache.hit_rate()),
         ("sglang:spec_accept_length", "gauge", rank, 1 + counters.accepted / max(1, counters.rounds)),
-        ("sglang:num_retracted_reqs", "gauge", rank, scheduler.preemptions),
+        ("sglang:num_retractions_total", "counter", base, scheduler.preemptions),
     ]
 
 

@@ -1,4 +1,5 @@
-"""Turns an engine's arguments into what the simulated engine does: budgets, limits, memory pools, coefficients, phases."""
+"""Turns an engine's arguments into what the simulated engine does: budgets, limits, memory pools, "
+"coefficients, phases."""
 
 from __future__ import annotations
 
@@ -10,13 +11,9 @@ from crossover.simulator import settings_sglang, settings_vllm
 from crossover.simulator.calibration import DIALECTS, interpolate, load_calibration
 from crossover.simulator.shape import Jit, Memory, StepCost
 
-__all__ = ["Settings", "StartFailure", "derive"]
+__all__ = ["Settings", "derive"]
 
 _READERS = {"vllm": settings_vllm.read, "sglang": settings_sglang.read}
-
-
-class StartFailure(Exception):  # noqa: N818: it is a result of the simulation, not a fault of the program
-    """The engine would refuse these arguments; the message is the engine's own last line."""
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,8 @@ def _memory(
     kv_bytes: float,
     drafting: bool,
 ) -> Memory:
-    """Formula: static memory M = (fraction x visible) - weights; states take M x r/(1+r) scaled to the published split; the
+    """Formula: static memory M = (fraction x visible) - weights; states take M x r/(1+r) scaled to the
+    published split; the
     rest holds T tokens of the target's KV and T x DCP tokens of the draft's (its pool counts virtual tokens).
     """
     known, visible = section["memory"], hardware["visible_gib"]
@@ -129,6 +130,7 @@ def _memory(
         fraction=fraction,
         weights_gib=weights,
         graph_gib=known["graph_gib"],
+        non_torch_gib=known["other_gib"],
         kv_gib=tokens / 1000 * target_gib,
         kv_tokens=tokens,
         kv_capacity_tokens=tokens * dcp,

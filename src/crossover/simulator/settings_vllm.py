@@ -104,7 +104,8 @@ def _memory(
     kv_bytes: float,
     eager: bool,
 ) -> Memory:
-    """Formula: KV cache = fraction x visible - weights - non-torch - profiled activation, or the size that is pinned."""
+    """Formula: KV cache = fraction x visible - weights - non-torch - profiled activation, or the size that is "
+    "pinned."""
     known, visible = section["memory"], hardware["visible_gib"]
     fraction = float(arguments.get("gpu-memory-utilization", known["default_fraction"]))
     weights = known["weights_gib"] * hardware["gpus"] / tensor_parallel
@@ -161,9 +162,12 @@ def _refusal(memory: Memory, context: int, tensor_parallel: int, hardware: Mappi
     if context > memory.kv_tokens:
         needed = memory.kv_gib * context / max(1, memory.kv_tokens)
         return (
-            f"ValueError: To serve at least one request with the model's max seq len ({context}), ({needed:.2f} GiB KV cache is "
-            f"needed, which is larger than the available KV cache memory ({memory.kv_gib:.2f} GiB). Based on the available "
-            f"memory, the estimated maximum model length is {memory.kv_tokens}. Try increasing `gpu_memory_utilization` or "
+            f"ValueError: To serve at least one request with the model's max seq len ({context}), "
+            f"({needed:.2f} GiB KV cache is "
+            f"needed, which is larger than the available KV cache memory ({memory.kv_gib:.2f} GiB). Based on "
+            "the available "
+            f"memory, the estimated maximum model length is {memory.kv_tokens}. Try increasing "
+            "`gpu_memory_utilization` or "
             "decreasing `max_model_len` when initializing the engine."
         )
     return None

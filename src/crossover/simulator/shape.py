@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -34,7 +34,8 @@ class StepCost:
 
 @dataclass(frozen=True)
 class Memory:
-    """Memory of one GPU in GiB, and the token pools. `kv_tokens` is as printed, `kv_capacity_tokens` what all ranks hold."""
+    """Memory of one GPU in GiB, and the token pools. `kv_tokens` is as printed, `kv_capacity_tokens` what all "
+    "ranks hold."""
 
     visible_gib: float
     fraction: float
@@ -62,16 +63,6 @@ class Jit:
     min_context_tokens: int = 0
     min_running: int = 0
     min_kv_tokens: int = 0
-
-
-@dataclass(frozen=True)
-class Common:
-    """What both dialects read from the calibration in the same way."""
-
-    section: Mapping[str, Any]
-    visible_gib: float
-    gpus: int
-    rest: Mapping[str, Any] = field(default_factory=dict)
 
 
 def step_cost(
@@ -123,7 +114,8 @@ def is_on(value: Any, default: bool) -> bool:
 
 
 def integer(value: Any, default: int | None = None) -> int | None:
-    """Returns a whole number as both engines read it: `1000000`, `1_000_000`, `128k`, `1M` (decimal), `1Ki` (binary)."""
+    """Returns a whole number as both engines read it: `1000000`, `1_000_000`, `128k`, `1M` (decimal), `1Ki` "
+    "(binary)."""
     if value is None:
         return default
     text = str(value).strip().replace("_", "")

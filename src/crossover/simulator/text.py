@@ -1,4 +1,5 @@
-"""What the simulated tokenizer and the draft model see in a prompt: its length in words, and whether it reads like language."""
+"""What the simulated tokenizer and the draft model see in a prompt: its length in words, and whether it reads "
+"like language."""
 
 from __future__ import annotations
 
@@ -8,15 +9,16 @@ from functools import cache
 
 from crossover.simulator.calibration import load_calibration
 
+_OTHER_SPACES = "\n\t\r\v\f\x1c\x1d\x1e\x1f"
 _PIECE = 4096  # characters, or token ids, that the prefix cache compares at once
 
 
 def count_words(text: str) -> int:
     """Returns the number of whitespace-separated words: one word is one token of the simulated engine."""
     # Counting spaces is ten times quicker than splitting, and a prompt of 200,000 words must not hold up the schedule.
-    if text and text[0] != " " and text[-1] != " " and text.isascii() and "  " not in text:
-        if not any(character in text for character in "\n\t\r\v\f\x1c\x1d\x1e\x1f"):
-            return text.count(" ") + 1
+    plain = text.isascii() and "  " not in text and not any(character in text for character in _OTHER_SPACES)
+    if plain and text and text[0] != " " and text[-1] != " ":
+        return text.count(" ") + 1
     return len(text.split())
 
 

@@ -1,4 +1,5 @@
-"""What the simulated engine would take, without waiting: the same scheduler, driven by a closed loop of mean requests."""
+"""What the simulated engine would take, without waiting: the same scheduler, driven by a closed loop of mean "
+"requests."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _RANDOM = frozenset({"random", "random-ids"})
 
 @dataclass(frozen=True)
 class CellPrediction:
-    """A cell in figures: seconds, tokens per second, and each request's (sent, first output, last output) in seconds."""
+    """A cell in figures: seconds, tokens per second, and each request's (sent, first output, last output) in "
+    "seconds."""
 
     total_s: float
     stable_decode_tok_s: float | None
@@ -73,7 +75,8 @@ def predict_cell(
 
 
 def simulate(scheduler: Scheduler, workload: Mapping[str, Any]) -> CellPrediction:
-    """Drives a scheduler with one cell's requests: a closed loop of `concurrency`, or one every 1/`rate_per_s` seconds."""
+    """Drives a scheduler with one cell's requests: a closed loop of `concurrency`, or one every "
+    "1/`rate_per_s` seconds."""
     try:
         lengths = int(workload["input_tokens"]), int(workload["output_tokens"])
     except KeyError as error:
@@ -109,7 +112,8 @@ def simulate(scheduler: Scheduler, workload: Mapping[str, Any]) -> CellPredictio
 
 
 def _note(step: Step, times: dict[int, list[float]], spans: list[tuple[float, float]], wanted: int) -> int:
-    """Enters a step's outputs into `times`, and into `spans` when all wanted requests decode; returns how many ended."""
+    """Enters a step's outputs into `times`, and into `spans` when all wanted requests decode; returns how "
+    "many ended."""
     ended = 0
     for sequence, _, finished in step.outputs:
         entry = times[sequence.number]

@@ -114,7 +114,8 @@ class Answer:
         self._heads, self._tail = self._templates()
 
     def _templates(self) -> tuple[dict[str, str], str]:
-        """Renders the parts of a chunk before and after its text; `reasoning` and `content` differ in the head alone."""
+        """Renders the parts of a chunk before and after its text; `reasoning` and `content` differ in the "
+        "head alone."""
         ask = self.ask
         lead = (
             f'data: {{"id":{json.dumps(self.identifier)},"object":"{self._kind()}","created":{self.created},'
