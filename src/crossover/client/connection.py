@@ -6,8 +6,6 @@ import contextlib
 import errno
 import socket
 import ssl
-import struct
-import time
 from collections import deque
 from collections.abc import Iterable
 from enum import IntEnum
@@ -20,12 +18,11 @@ from crossover.errors import CrossoverError
 
 # Linux names; the socket module of this Python does not export them.
 SO_TIMESTAMPNS = 35
-_TIMESPEC = struct.Struct("@ll")
-_ANCILLARY_BYTES = socket.CMSG_SPACE(_TIMESPEC.size)
-_READ_BYTES = 32 << 10
+ANCILLARY_BYTES = socket.CMSG_SPACE(16)
+READ_BYTES = 32 << 10
 # Small enough that sixteen long prompts all begin within a millisecond or two, large enough to fill a link.
 SEND_BYTES = 64 << 10
-_CATCH_UP_BYTES = 1 << 20
+_CATCH_UP_BYTES = 256 << 10
 
 
 class State(IntEnum):
@@ -75,7 +72,7 @@ class Connection:
 
     __slots__ = (
         "_at_head", "_chunks", "_length_left", "_pending", "_pending_bytes", "_pieces", "_secure",
-        "began_ns", "fd", "head", "last_read_ns", "reads", "request", "sent_ns", "sock", "state", "used",
+        "began_ns", "fd", "head", "last_read_ns", "reads", "request", "secure", "sent_ns", "sock", "state", "used",
     )  # fmt: skip
 
     def __init__(self, target: Target, now_ns: int) -> None:
@@ -88,7 +85,7 @@ class Connection:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30)
         self.sock: socket.socket = sock
         self.fd = sock.fileno()
-        self._secure = target.tls is not None
+        self.secure = target.tls is not None
         self.state = State.CONNECTING
         self.began_ns = now_ns
         self.request: int | None = None
@@ -121,9 +118,7 @@ class Connection:
             if target.tls is None:
                 self.state = State.IDLE
                 return True
-            self.sock = target.tls.wrap_socket(
-                self.sock, server_hostname=target.host, do_handshake_on_connect=False
-            )
+            self.sock = target.tls.wrap_socket(self.sock, server_hostname=target.host, do_handshake_on_connect=False)
             self.state = State.HANDSHAKE
         try:
             assert isinstance(self.sock, ssl.SSLSocket)
@@ -160,39 +155,27 @@ class Connection:
         self.state = State.RECEIVING
         return True
 
-    def read(self) -> tuple[bytes, int, int]:
-        """Returns (bytes, kernel stamp, user time); no bytes means that the peer closed.
+    def read(self) -> tuple[bytes, bytes]:
+        """Returns (bytes, the kernel's timespec or NO_STAMP); no bytes means that the peer closed.
 
         Raises:
             BlockingIOError: nothing is there.
         """
-        if self._secure:
+        if self.secure:
             try:
-                return self.sock.recv(_READ_BYTES), NO_STAMP, time.time_ns()
+                return self.sock.recv(READ_BYTES), NO_STAMP
             except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
                 raise BlockingIOError from None
             except ssl.SSLZeroReturnError:
-                return b"", NO_STAMP, time.time_ns()
-        data, ancillary, _, _ = self.sock.recvmsg(_READ_BYTES, _ANCILLARY_BYTES)
-        now = time.time_ns()
-        if ancillary:
-            seconds, nanoseconds = _TIMESPEC.unpack(ancillary[0][2])
-            return data, seconds * 1_000_000_000 + nanoseconds, now
-        return data, NO_STAMP, now
-
-    @property
-    def more_may_be_buffered(self) -> bool:
-        """Whether the next read should not wait for the socket to become readable (TLS decrypts whole
-        records).
-        """
-        return self._secure
+                return b"", NO_STAMP
+        data, ancillary, _, _ = self.sock.recvmsg(READ_BYTES, ANCILLARY_BYTES)
+        return data, ancillary[0][2] if ancillary else NO_STAMP
 
     def response_ended(self, data: bytes) -> bool:
         """Takes the bytes just read; returns whether the response is complete.
 
         Under load only a tail that could be the end of a chunked body is looked at closely.
         """
-        self.reads += 1
         if self._at_head:
             return self._take_head(data)
         if self._chunks is not None:

@@ -74,10 +74,7 @@ def unknown_output(fields: Mapping[str, Any]) -> list[str]:
     return [
         name
         for name, value in fields.items()
-        if name not in OUTPUT_FIELDS
-        and name not in SILENT_FIELDS
-        and isinstance(value, str | list | Mapping)
-        and value
+        if name not in OUTPUT_FIELDS and name not in SILENT_FIELDS and isinstance(value, str | list | Mapping) and value
     ]
 
 

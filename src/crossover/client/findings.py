@@ -55,9 +55,7 @@ def _of_recorder(fitness: Mapping[str, Any], about: Mapping[str, Any]) -> Iterat
 
 def _of_fields(unknown: set[str]) -> Iterator[dict[str, Any]]:
     for name in sorted(unknown):
-        yield _finding(
-            "unknown_field", "error", 1, f"events carry {name!r}, which may hold output and was not counted"
-        )
+        yield _finding("unknown_field", "error", 1, f"events carry {name!r}, which may hold output and was not counted")
 
 
 def _of_outcomes(requests: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -65,9 +63,7 @@ def _of_outcomes(requests: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for (status, reason), group in bad.groupby(["status", "reason"]):
         messages = group["message"].dropna()
         said = f"; the first said: {str(messages.iloc[0])[:200]}" if len(messages) else ""
-        yield _finding(
-            str(reason), "warning", len(group), f"{status}: {REASONS.get(str(reason), reason)}{said}"
-        )
+        yield _finding(str(reason), "warning", len(group), f"{status}: {REASONS.get(str(reason), reason)}{said}")
 
 
 def _of_counts(events: pd.DataFrame, requests: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -91,9 +87,7 @@ def _of_counts(events: pd.DataFrame, requests: pd.DataFrame) -> Iterator[dict[st
         yield _finding("prompts_repeated", "warning", repeated, why)
 
 
-def _of_lengths(
-    ok: pd.DataFrame, finding: str, severity: str, counted: str, wanted: str
-) -> Iterator[dict[str, Any]]:
+def _of_lengths(ok: pd.DataFrame, finding: str, severity: str, counted: str, wanted: str) -> Iterator[dict[str, Any]]:
     off = ok[(ok[counted] != ok[wanted]).fillna(False)]
     if len(off):
         first = off.iloc[0]

@@ -21,8 +21,8 @@ class FitnessLimits:
         unstamped_share: of reads without a kernel stamp, where kernel stamps are used.
     """
 
-    lag_p99_s: float = 0.05
-    send_lag_p99_s: float = 0.1
+    lag_p99_s: float = 0.1
+    send_lag_p99_s: float = 0.25
     clock_step_s: float = 0.001
     unstamped_share: float = 0.001
 

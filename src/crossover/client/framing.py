@@ -63,9 +63,7 @@ def parse_head(raw: bytes) -> Head | None:
         status = int(rest[:3])
         if status >= 200:
             pairs = (line.partition(":") for line in lines[1:])
-            return Head(
-                status, end + 4, {name.strip().lower(): value.strip() for name, _, value in pairs}, version
-            )
+            return Head(status, end + 4, {name.strip().lower(): value.strip() for name, _, value in pairs}, version)
         skipped = end + 4
 
 

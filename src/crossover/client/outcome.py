@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from crossover.client.fields import TOOL
 from crossover.client.framing import Head
 from crossover.client.stream import Stream
 
@@ -51,7 +50,7 @@ def judge(end: str | None, head: Head | None, stream: Stream | None) -> tuple[st
         return FAILED, _without_response(end)
     if head.status >= 300:
         return FAILED, f"http_{head.status // 100}xx"
-    has_output = any(kind <= TOOL for kind in stream.kinds)
+    has_output = bool(stream.columns.output.any())
     reason = _stream_fault(end, stream, has_output)
     if reason is None:
         return OK, None
@@ -79,4 +78,4 @@ def _stream_fault(end: str | None, stream: Stream, has_output: bool) -> str | No
         return "no_output"
     if not stream.done:
         return "no_done"
-    return None if stream.usage and stream.usage.get("completion_tokens") is not None else "no_usage"
+    return None if stream.usage and isinstance(stream.usage.get("completion_tokens"), int) else "no_usage"

@@ -116,9 +116,7 @@ def probe(endpoint: Endpoint, sampling: Sampling, timeout_s: float = 600.0) -> P
         CrossoverError: a field that may carry output is not known (it is named); output is counted but none
             is seen; or the request failed.
     """
-    generous = replace(
-        sampling, token_counts="continuous_usage", extra={"return_token_ids": True, **sampling.extra}
-    )
+    generous = replace(sampling, token_counts="continuous_usage", extra={"return_token_ids": True, **sampling.extra})
     answer = _ask(endpoint, generous, _PROBE_TOKENS, timeout_s)
     if answer.reason == "http_4xx" and answer.http_status not in _BUSY:
         answer = _ask(endpoint, replace(sampling, token_counts="none"), _PROBE_TOKENS, timeout_s)
@@ -154,9 +152,7 @@ def _fields(choice: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _output_names(choice: Mapping[str, Any]) -> list[str]:
-    return [
-        name for name, value in _fields(choice).items() if name in OUTPUT_FIELDS and carries_output(value)
-    ]
+    return [name for name, value in _fields(choice).items() if name in OUTPUT_FIELDS and carries_output(value)]
 
 
 def _token_ids(choice: Mapping[str, Any]) -> Any:

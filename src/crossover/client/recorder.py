@@ -12,14 +12,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import orjson
 
 from crossover.client.connection import Connection, State, Target
 from crossover.client.schedule import Schedule
 from crossover.client.settings import Load, Progress
-from crossover.client.spool import DUE, END, READ, SENT, SENT_ALL, Spool
+from crossover.client.spool import DUE, END, SENT, SENT_ALL, Spool
 from crossover.client.wire import RequestBook
 
 _MS = 1_000_000
@@ -28,6 +28,7 @@ _PROGRESS_NS = 500 * _MS
 _AHEAD_NS = 1_000 * _MS
 _RETRY_SPARE_NS = 500 * _MS
 _MAX_SPARES = 4096
+_RECEIVING = State.RECEIVING
 _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
 
 _REASONS = {
@@ -136,7 +137,7 @@ class Recorder:
         for fd, mask in self._epoll.poll(self._wait_s(now)):
             connection = self._connections.get(fd)
             if connection is not None:
-                self._handle(connection, mask)
+                self._serve(connection, mask)
         now = time.monotonic_ns()
         if now >= self._next_tick_ns:
             self._next_tick_ns = now + _TICK_NS
@@ -164,10 +165,7 @@ class Recorder:
     def _begin(self, scheduled_ns: int) -> None:
         request = self._next_request
         self._next_request += 1
-        plan = {
-            name: value for name, value in asdict(self._book.planned(request)).items() if name != "request"
-        }
-        self._spool.add(DUE, request, scheduled_ns, payload=orjson.dumps(plan))
+        self._spool.add_event(DUE, request, scheduled_ns, orjson.dumps(self._book.plan_of(request)))
         self.observed.sent += 1
         self._carry(request)
 
@@ -190,7 +188,7 @@ class Recorder:
     def _send(self, connection: Connection) -> None:
         assert connection.request is not None
         now = time.time_ns()
-        self._spool.add(SENT, connection.request, now)
+        self._spool.add_event(SENT, connection.request, now)
         try:
             done = connection.start(self._book.pieces(connection.request), now)
         except OSError as error:
@@ -201,13 +199,13 @@ class Recorder:
     def _after_send(self, connection: Connection, done: bool) -> None:
         assert connection.request is not None
         if done:
-            self._spool.add(SENT_ALL, connection.request, time.time_ns())
+            self._spool.add_event(SENT_ALL, connection.request, time.time_ns())
         self._epoll.modify(connection.fd, _IN if done else _IN | _OUT)
 
     def _finish(self, request: int, reason: str) -> None:
         """Notes a request's end; a closed loop may start the next one."""
         self._active.pop(request, None)
-        self._spool.add(END, request, time.time_ns(), payload=reason.encode())
+        self._spool.add_event(END, request, time.time_ns(), reason.encode())
         self.observed.done += reason == "complete"
         self.observed.failed += reason != "complete"
         self.observed.end_reasons[reason] = self.observed.end_reasons.get(reason, 0) + 1
@@ -232,17 +230,23 @@ class Recorder:
             self._epoll.unregister(connection.fd)
             connection.close()
 
-    def _handle(self, connection: Connection, mask: int) -> None:
+    def _serve(self, connection: Connection, mask: int) -> None:
         try:
-            if connection.state < State.IDLE:
-                self._connected(connection)
-                return
-            if mask & _OUT and connection.state == State.SENDING:
-                self._after_send(connection, connection.send_more())
-            if mask & ~_OUT:
+            if mask == _IN and connection.state == _RECEIVING:
                 self._receive(connection)
+            else:
+                self._handle(connection, mask)
         except (OSError, ValueError) as error:
             self._broken(connection, error)
+
+    def _handle(self, connection: Connection, mask: int) -> None:
+        if connection.state < State.IDLE:
+            self._connected(connection)
+            return
+        if mask & _OUT and connection.state == State.SENDING:
+            self._after_send(connection, connection.send_more())
+        if mask & ~_OUT:
+            self._receive(connection)
 
     def _connected(self, connection: Connection) -> None:
         if not connection.advance(self._target):
@@ -258,22 +262,25 @@ class Recorder:
     def _receive(self, connection: Connection) -> None:
         while True:
             try:
-                data, kernel_ns, user_ns = connection.read()
+                data, stamp = connection.read()
             except BlockingIOError:
                 return
+            now = time.time_ns()
             request = connection.request
             if not data or request is None:
                 # A spare that the server closes, or speaks on, is of no use.
                 self._closed_by_peer(connection)
                 return
-            self._spool.add(READ, request, kernel_ns, user_ns, data)
-            connection.last_read_ns = user_ns
+            self._spool.add_read(request, stamp, now, data)
+            connection.last_read_ns = now
+            connection.reads += 1
             self.observed.reads += 1
             self.observed.bytes_seen += len(data)
             if connection.response_ended(data):
                 self._complete(connection, request)
                 return
-            if not connection.more_may_be_buffered:
+            # TLS decrypts whole records, of which the socket's readiness knows nothing.
+            if not connection.secure:
                 return
 
     def _complete(self, connection: Connection, request: int) -> None:
@@ -334,7 +341,7 @@ class Recorder:
             for fd, mask in self._epoll.poll(0.1):
                 connection = self._connections.get(fd)
                 if connection is not None:
-                    self._handle(connection, mask)
+                    self._serve(connection, mask)
             if self._should_stop is not None and self._should_stop():
                 return
 
@@ -357,10 +364,7 @@ class Recorder:
             if connection.state < State.IDLE:
                 if now - connection.began_ns > load.connect_timeout_s * 1e9:
                     reason = "connect_timeout"
-            elif (
-                load.request_timeout_s is not None
-                and now_real - connection.sent_ns > load.request_timeout_s * 1e9
-            ):
+            elif load.request_timeout_s is not None and now_real - connection.sent_ns > load.request_timeout_s * 1e9:
                 reason = "timeout"
             elif connection.reads and load.stall_timeout_s is not None:
                 reason = "stall" if now_real - connection.last_read_ns > load.stall_timeout_s * 1e9 else None
@@ -372,9 +376,7 @@ class Recorder:
         if self._on_progress is not None:
             seen = self.observed
             elapsed_s = (now - self._origin_ns) / 1e9
-            self._on_progress(
-                Progress(seen.sent, seen.done, seen.failed, seen.bytes_seen, seen.reads, elapsed_s)
-            )
+            self._on_progress(Progress(seen.sent, seen.done, seen.failed, seen.bytes_seen, seen.reads, elapsed_s))
 
     def _close_all(self) -> None:
         for request in list(self._active):

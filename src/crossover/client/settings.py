@@ -33,9 +33,7 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         if self.api not in API_PATHS:
-            raise InputError(
-                f"unknown API {self.api!r}", place="api", remedy=f"use one of {', '.join(API_PATHS)}"
-            )
+            raise InputError(f"unknown API {self.api!r}", place="api", remedy=f"use one of {', '.join(API_PATHS)}")
         parts = self.parts
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InputError(

@@ -1,33 +1,36 @@
 """The recording on disk: an append-only spool while the load runs, Parquet tables afterwards.
 
 The spool is flushed every few milliseconds, so a client that is killed loses at most the reads of the last
-flush interval.
+flush interval. Reads are kept in columns from the start: under load a read costs four list appends, and
+turning the spool into a table costs no loop over reads.
 """
 
 from __future__ import annotations
 
 import os
 import struct
+from array import array
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-_RECORD = struct.Struct("<BIqqI")
-READ, DUE, SENT, SENT_ALL, END = 1, 2, 3, 4, 5
-NO_STAMP = -1
+_BLOCK = struct.Struct("<BIQ")
+_EVENT = struct.Struct("<BIq")
+_READS, _EVENT_TAG = 1, 2
+DUE, SENT, SENT_ALL, END = 1, 2, 3, 4
+NO_STAMP = bytes(16)
 _FLUSH_BYTES = 256 << 10
-_BATCH_ROWS = 65_536
+_BATCH_BYTES = 16 << 20
 
-SPOOL_NAME, READS_NAME, SENDS_NAME, RECORDING_NAME = (
-    "recording.spool",
-    "reads.parquet",
-    "sends.parquet",
-    "recording.json",
-)
+SPOOL_NAME, READS_NAME = "recording.spool", "reads.parquet"
+SENDS_NAME, RECORDING_NAME = "sends.parquet", "recording.json"
 
 READS_SCHEMA = pa.schema(
     [("request", pa.int32()), ("t_kernel_ns", pa.int64()), ("t_user_ns", pa.int64()), ("bytes", pa.binary())]
@@ -50,34 +53,56 @@ SENDS_SCHEMA = pa.schema(
 
 
 class Spool:
-    """Takes records in memory and appends them to a file in large writes."""
+    """Takes reads and events in memory and appends them to a file in large writes."""
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        self._pending: list[bytes] = []
+        self._requests: list[int] = []
+        self._stamps: list[bytes] = []
+        self._users: list[int] = []
+        self._payloads: list[bytes] = []
+        self._events: list[bytes] = []
         self._size = 0
 
-    def add(
-        self, tag: int, request: int, first_ns: int, second_ns: int = NO_STAMP, payload: bytes = b""
-    ) -> None:
-        """Adds a record: READ (kernel, user, bytes), DUE (scheduled, plan), SENT (first byte), SENT_ALL,
-        END (reason).
-        """
-        self._pending.append(_RECORD.pack(tag, request, first_ns, second_ns, len(payload)))
-        self._pending.append(payload)
-        self._size += len(payload)
+    def add_read(self, request: int, stamp: bytes, user_ns: int, data: bytes) -> None:
+        """Adds a read: the kernel's 16-byte timespec (or NO_STAMP), the time after the read, the bytes."""
+        self._requests.append(request)
+        self._stamps.append(stamp)
+        self._users.append(user_ns)
+        self._payloads.append(data)
+        self._size += len(data)
         if self._size > _FLUSH_BYTES:
             self.flush()
 
+    def add_event(self, tag: int, request: int, time_ns: int, payload: bytes = b"") -> None:
+        """Adds what happened to a request: DUE (with its plan), SENT, SENT_ALL or END (with its reason)."""
+        self._events.append(_BLOCK.pack(_EVENT_TAG, 1, _EVENT.size + len(payload)))
+        self._events.append(_EVENT.pack(tag, request, time_ns))
+        self._events.append(payload)
+
     def flush(self) -> None:
         """Hands everything to the kernel."""
-        if not self._pending:
-            return
-        rest = memoryview(b"".join(self._pending))
-        self._pending.clear()
-        self._size = 0
+        parts, self._events = self._events, []
+        if self._requests:
+            parts += self._reads_block()
+            for column in (self._requests, self._stamps, self._users, self._payloads):
+                column.clear()
+            self._size = 0
+        rest = memoryview(b"".join(parts))
         while rest:
             rest = rest[os.write(self._fd, rest) :]
+
+    def _reads_block(self) -> list[bytes]:
+        count = len(self._requests)
+        sizes = array("i", map(len, self._payloads))
+        body = [
+            array("i", self._requests).tobytes(),
+            sizes.tobytes(),
+            array("q", self._users).tobytes(),
+            b"".join(self._stamps),
+            b"".join(self._payloads),
+        ]
+        return [_BLOCK.pack(_READS, count, sum(map(len, body))), *body]
 
     def close(self) -> None:
         """Flushes and closes the file."""
@@ -85,75 +110,98 @@ class Spool:
         os.close(self._fd)
 
 
-def read_spool(path: Path) -> Iterator[tuple[int, int, int, int, bytes]]:
-    """Yields (tag, request, first_ns, second_ns, payload); a record that a killed client left half-written
-    is dropped.
-    """
-    size = _RECORD.size
+@dataclass(frozen=True)
+class ReadsBlock:
+    """Reads in the order in which they happened; `payload` is all their bytes, one after the other."""
+
+    requests: npt.NDArray[np.int32]
+    sizes: npt.NDArray[np.int32]
+    user_ns: npt.NDArray[np.int64]
+    kernel_ns: npt.NDArray[np.int64]
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happened to a request, see `Spool.add_event`."""
+
+    tag: int
+    request: int
+    time_ns: int
+    payload: bytes
+
+
+def read_spool(path: Path) -> Iterator[ReadsBlock | Event]:
+    """Yields what a spool holds; a block that a killed client left half-written is dropped."""
     with path.open("rb", buffering=1 << 20) as file:
-        while len(header := file.read(size)) == size:
-            tag, request, first, second, length = _RECORD.unpack(header)
-            payload = file.read(length)
-            if len(payload) < length:
+        while len(header := file.read(_BLOCK.size)) == _BLOCK.size:
+            tag, count, size = _BLOCK.unpack(header)
+            body = file.read(size)
+            if len(body) < size:
                 return
-            yield tag, request, first, second, payload
+            if tag == _READS:
+                yield _reads_of(body, count)
+            else:
+                kind, request, time_ns = _EVENT.unpack_from(body)
+                yield Event(kind, request, time_ns, body[_EVENT.size :])
 
 
-class _ReadsWriter:
-    """Writes reads.parquet batch by batch."""
-
-    def __init__(self, path: Path) -> None:
-        self._writer = pq.ParquetWriter(path, READS_SCHEMA, compression="zstd", compression_level=1)
-        self._columns: tuple[list[Any], ...] = ([], [], [], [])
-
-    def add(self, request: int, kernel_ns: int, user_ns: int, data: bytes) -> None:
-        requests, kernels, users, payloads = self._columns
-        requests.append(request)
-        kernels.append(None if kernel_ns == NO_STAMP else kernel_ns)
-        users.append(user_ns)
-        payloads.append(data)
-        if len(requests) >= _BATCH_ROWS:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._columns[0]:
-            arrays = [pa.array(c, f.type) for c, f in zip(self._columns, READS_SCHEMA, strict=True)]
-            self._writer.write_table(pa.Table.from_arrays(arrays, schema=READS_SCHEMA))
-            for column in self._columns:
-                column.clear()
-
-    def close(self) -> None:
-        self._flush()
-        self._writer.close()
+def _reads_of(body: bytes, count: int) -> ReadsBlock:
+    requests = np.frombuffer(body, np.int32, count)
+    sizes = np.frombuffer(body, np.int32, count, 4 * count)
+    users = np.frombuffer(body, np.int64, count, 8 * count)
+    # A timespec is seconds and nanoseconds; a read without a stamp has zeros.
+    stamps = np.frombuffer(body, np.int64, 2 * count, 16 * count)
+    kernel = stamps[0::2] * 1_000_000_000 + stamps[1::2]
+    return ReadsBlock(requests, sizes, users, kernel, body[32 * count :])
 
 
 def finish_spool(out_dir: Path) -> None:
     """Turns a spool into reads.parquet and sends.parquet, and removes it."""
     spool, partial = out_dir / SPOOL_NAME, out_dir / f"{READS_NAME}.partial"
     sends: dict[int, dict[str, Any]] = {}
-    reads = _ReadsWriter(partial)
-    for tag, request, first, second, payload in read_spool(spool):
-        if tag == READ:
-            reads.add(request, first, second, payload)
-        else:
-            row = sends.setdefault(request, {"request": request, "attempts": 0})
-            _apply(row, tag, first, second, payload)
-    reads.close()
+    with pq.ParquetWriter(partial, READS_SCHEMA, compression="zstd", compression_level=1) as writer:
+        waiting: list[ReadsBlock] = []
+        for item in read_spool(spool):
+            if isinstance(item, Event):
+                _apply(sends.setdefault(item.request, {"request": item.request, "attempts": 0}), item)
+                continue
+            waiting.append(item)
+            if sum(len(block.payload) for block in waiting) > _BATCH_BYTES:
+                writer.write_batch(_batch(waiting))
+                waiting.clear()
+        if waiting:
+            writer.write_batch(_batch(waiting))
     table = pa.Table.from_pylist([sends[request] for request in sorted(sends)], schema=SENDS_SCHEMA)
     pq.write_table(table, out_dir / SENDS_NAME, compression="zstd")
     partial.rename(out_dir / READS_NAME)
     spool.unlink()
 
 
-def _apply(row: dict[str, Any], tag: int, first: int, second: int, payload: bytes) -> None:
-    """Notes one record of a request in its row of the sends table."""
-    if tag == DUE:
-        row["scheduled_ns"] = first
-        row.update(orjson.loads(payload))
-    elif tag == SENT:
-        row["sent_ns"] = first
+def _batch(blocks: list[ReadsBlock]) -> pa.RecordBatch:
+    """Returns the blocks as one batch of reads.parquet; the bytes are not copied read by read."""
+    requests = np.concatenate([block.requests for block in blocks])
+    kernel = np.concatenate([block.kernel_ns for block in blocks])
+    offsets = np.concatenate([np.zeros(1, np.int32), *(block.sizes for block in blocks)]).cumsum(dtype=np.int32)
+    payload = b"".join(block.payload for block in blocks)
+    columns = [
+        pa.array(requests),
+        pa.array(kernel, mask=kernel == 0),
+        pa.array(np.concatenate([block.user_ns for block in blocks])),
+        pa.BinaryArray.from_buffers(pa.binary(), len(requests), [None, pa.py_buffer(offsets), pa.py_buffer(payload)]),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=READS_SCHEMA)
+
+
+def _apply(row: dict[str, Any], event: Event) -> None:
+    """Notes an event of a request in its row of the sends table."""
+    if event.tag == DUE:
+        row["scheduled_ns"] = event.time_ns
+        row.update(orjson.loads(event.payload))
+    elif event.tag == SENT:
+        row["sent_ns"] = event.time_ns
         row["attempts"] += 1
-    elif tag == SENT_ALL:
-        row["send_end_ns"] = first
-    elif tag == END:
-        row["end_ns"], row["end"] = first, payload.decode()
+    elif event.tag == SENT_ALL:
+        row["send_end_ns"] = event.time_ns
+    elif event.tag == END:
+        row["end_ns"], row["end"] = event.time_ns, event.payload.decode()

@@ -8,31 +8,39 @@ import re
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import orjson
 
-from crossover.client.fields import DONE, EMPTY, TOOL, USAGE, classify, texts, unknown_output
+from crossover.client.fields import CONTENT, DONE, EMPTY, TOOL, USAGE, classify, texts, unknown_output
 from crossover.client.framing import Body
 
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 NO_COUNT = -1
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass
 class Stream:
-    """The events of one response, in order, in columns; `ends` are positions in the body after each event.
+    """What one response says.
 
-    `cumulative` is the completion tokens so far that the event's own usage states, `ids` the number of token
-    ids that it carries; both -1 where it has none.
+    Args:
+        rows: five integers a row: position in the body after the event, kind, choice, completion tokens so
+            far as the event's own usage states them, and number of token ids that it carries (-1 where it has
+            none). An event with several choices has a row for each.
+        texts: of each row, where asked for.
+        usage: the last one seen.
+        events: how many came, whatever they were.
+        malformed: what was wrong with the first event that is not as it should be.
+        error: the first error event.
+        unknown: fields that are not known and may carry output.
     """
 
-    ends: array[int] = field(default_factory=lambda: array("q"))
-    kinds: array[int] = field(default_factory=lambda: array("b"))
-    choices: array[int] = field(default_factory=lambda: array("i"))
-    cumulative: array[int] = field(default_factory=lambda: array("q"))
-    ids: array[int] = field(default_factory=lambda: array("q"))
+    rows: array[int] = field(default_factory=lambda: array("q"))
     texts: list[str] = field(default_factory=list)
     usage: Mapping[str, Any] | None = None
     finish_reason: str | None = None
@@ -42,15 +50,30 @@ class Stream:
     error: str | None = None
     unknown: set[str] = field(default_factory=set)
 
-    def add(
-        self, end: int, kind: int, choice: int = 0, cumulative: int = NO_COUNT, ids: int = NO_COUNT
-    ) -> None:
-        """Appends one row."""
-        self.ends.append(end)
-        self.kinds.append(kind)
-        self.choices.append(choice)
-        self.cumulative.append(cumulative)
-        self.ids.append(ids)
+    def __len__(self) -> int:
+        return len(self.rows) // 5
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The rows as arrays; ask only when all are there."""
+        table = np.array(self.rows, dtype=np.int64).reshape(-1, 5).T
+        return Columns(*(np.ascontiguousarray(column) for column in table))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The rows of a stream, in arrays of one length."""
+
+    ends: Ints
+    kinds: Ints
+    choices: Ints
+    cumulative: Ints
+    ids: Ints
+
+    @property
+    def output(self) -> npt.NDArray[np.bool_]:
+        """Which rows carry output."""
+        return self.kinds <= TOOL
 
 
 def blocks(body: bytes, complete: bool) -> Iterator[tuple[int, bytes]]:
@@ -73,11 +96,7 @@ def blocks(body: bytes, complete: bool) -> Iterator[tuple[int, bytes]]:
             break
         block = body[position:start]
         position = end
-        data = (
-            block[6:]
-            if block.startswith(b"data: ") and b"\n" not in block and not carriage
-            else _data_of(block)
-        )
+        data = block[6:] if block.startswith(b"data: ") and b"\n" not in block and not carriage else _data_of(block)
         if data is not None:
             yield end, data
     rest = body[position:]
@@ -100,34 +119,33 @@ def read_stream(body: Body, *, keep_text: bool = False) -> Stream:
     """
     stream = Stream()
     loads = orjson.loads
+    count = 0
     for end, data in blocks(body.data, body.complete):
-        stream.events += 1
-        if data == b"[DONE]":
-            stream.done = True
-            stream.add(end, DONE)
-        else:
-            try:
-                event = loads(data)
-            except orjson.JSONDecodeError as error:
-                stream.malformed = stream.malformed or f"event {stream.events}: {error}"
-                continue
+        count += 1
+        try:
+            event = loads(data)
             _take_event(stream, end, event)
+        except orjson.JSONDecodeError as error:
+            if data == b"[DONE]":
+                stream.done = True
+                stream.rows.extend((end, DONE, 0, NO_COUNT, NO_COUNT))
+            else:
+                stream.malformed = stream.malformed or f"event {count}: {error}"
+            event = None
+        except (AttributeError, TypeError):
+            stream.malformed = stream.malformed or f"event {count} has not the expected shape"
+            event = None
         if keep_text:
-            stream.texts.extend([""] * (len(stream.ends) - len(stream.texts)))
-            if data != b"[DONE]":
-                _keep_texts(stream, event)
+            _keep_texts(stream, event)
+    stream.events = count
     return stream
 
 
-def _take_event(stream: Stream, end: int, event: Any) -> None:
-    if not isinstance(event, dict):
-        stream.malformed = stream.malformed or f"event {stream.events} is no object"
-        return
+def _take_event(stream: Stream, end: int, event: dict[str, Any]) -> None:
     usage = event.get("usage")
-    if usage is not None and not isinstance(usage, dict):
-        stream.malformed = stream.malformed or f"event {stream.events}: usage is no object"
-        return
     if usage:
+        if usage.__class__ is not dict:
+            raise TypeError("usage is no object")
         stream.usage = usage
     choices = event.get("choices")
     if choices:
@@ -135,35 +153,40 @@ def _take_event(stream: Stream, end: int, event: Any) -> None:
             _take_choice(stream, end, choice, usage)
     elif event.get("error"):
         stream.error = stream.error or str(event["error"])
-    elif usage:
-        stream.add(end, USAGE)
     else:
-        stream.add(end, EMPTY)
+        stream.rows.extend((end, USAGE if usage else EMPTY, 0, NO_COUNT, NO_COUNT))
 
 
 def _take_choice(stream: Stream, end: int, choice: dict[str, Any], usage: Mapping[str, Any] | None) -> None:
-    delta = choice.get("delta")
-    fields = delta if delta is not None else choice
-    index = choice.get("index") or 0
-    kind = classify(fields)
+    fields = choice.get("delta")
+    if fields is None:
+        fields = choice
+    # The common case first: this runs once a token.
+    content = fields.get("content")
+    kind = CONTENT if content.__class__ is str and content else classify(fields)
     if kind > TOOL:
-        unknown = unknown_output(fields)
-        if unknown:
-            stream.unknown.update(unknown)
-    reason = choice.get("finish_reason")
-    if reason:
-        stream.finish_reason = reason
+        stream.unknown.update(unknown_output(fields))
+    if choice.get("finish_reason"):
+        stream.finish_reason = choice["finish_reason"]
     count = usage.get("completion_tokens") if usage else None
+    index = choice.get("index")
     ids = choice.get("token_ids")
-    if ids is None and delta is not None:
-        ids = delta.get("token_ids")
-    stream.add(end, kind, index, NO_COUNT if count is None else count, NO_COUNT if ids is None else len(ids))
-
-
-def _keep_texts(stream: Stream, event: dict[str, Any]) -> None:
-    choices = event.get("choices") or ()
-    for offset, choice in enumerate(choices):
-        delta = choice.get("delta")
-        stream.texts[len(stream.texts) - len(choices) + offset] = texts(
-            delta if delta is not None else choice
+    if ids is None:
+        ids = fields.get("token_ids")
+    stream.rows.extend(
+        (
+            end,
+            kind,
+            index if index.__class__ is int else 0,
+            count if count.__class__ is int else NO_COUNT,
+            NO_COUNT if ids is None else len(ids),
         )
+    )
+
+
+def _keep_texts(stream: Stream, event: Any) -> None:
+    choices = event.get("choices") or () if isinstance(event, dict) else ()
+    for choice in choices:
+        delta = choice.get("delta")
+        stream.texts.append(texts(delta if delta is not None else choice))
+    stream.texts.extend([""] * (len(stream) - len(stream.texts)))

@@ -8,11 +8,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from crossover.client.fields import TOOL
-from crossover.client.stream import NO_COUNT, Stream
+from crossover.client.stream import NO_COUNT, Ints, Stream
 from crossover.errors import InputError
 
-Ints = npt.NDArray[np.int64]
 Counter = Callable[[str], Sequence[int]]
 """Takes a text, returns the position in it (in characters) at which each of its tokens ends."""
 
@@ -29,9 +27,7 @@ def load_counter(path: Path) -> Counter:
     return lambda text: [end for _, end in tokenizer.encode(text, add_special_tokens=False).offsets]
 
 
-def tokens_of_events(
-    stream: Stream, completion_tokens: int | None, counter: Counter | None
-) -> tuple[Ints, str | None]:
+def tokens_of_events(stream: Stream, completion_tokens: int | None, counter: Counter | None) -> tuple[Ints, str | None]:
     """Returns (tokens of each event, source); tokens are 0 for events without output and -1 where they are
     not known.
 
@@ -41,30 +37,26 @@ def tokens_of_events(
     other tokens). Tokens of events that show no output (held-back characters) go to the next event that does;
     those after the last output event (the stop token) belong to no event.
     """
-    kinds = np.frombuffer(stream.kinds, np.int8) if len(stream.kinds) else np.zeros(0, np.int8)
-    output = kinds <= TOOL
+    columns = stream.columns
+    output = columns.output
     tokens = np.where(output, NO_COUNT, 0).astype(np.int64)
     count = int(output.sum())
     if not count:
         return tokens, None
-    choices = np.frombuffer(stream.choices, np.int32)
-    cumulative = np.frombuffer(stream.cumulative, np.int64)
-    ids = np.frombuffer(stream.ids, np.int64)
-    if (cumulative[output] != NO_COUNT).all():
-        return _from_running_total(tokens, output, choices, cumulative), "continuous_usage"
-    if (ids[output] != NO_COUNT).all():
-        return _from_running_total(tokens, output, choices, _totals(ids, choices)), "token_ids"
+    choices = columns.choices
+    if (columns.cumulative[output] != NO_COUNT).all():
+        return _from_running_total(tokens, output, choices, columns.cumulative), "continuous_usage"
+    if (columns.ids[output] != NO_COUNT).all():
+        return _from_running_total(tokens, output, choices, _totals(columns.ids, choices)), "token_ids"
     if completion_tokens == count:
         tokens[output] = 1
         return tokens, "events"
     if counter is not None:
-        return _from_running_total(tokens, output, choices, _tokenized(stream, choices, counter)), "tokenizer"
+        return _from_running_total(tokens, output, choices, _tokenized(stream, counter)), "tokenizer"
     return tokens, None
 
 
-def _from_running_total(
-    tokens: Ints, output: npt.NDArray[np.bool_], choices: npt.NDArray[np.int32], total: Ints
-) -> Ints:
+def _from_running_total(tokens: Ints, output: npt.NDArray[np.bool_], choices: Ints, total: Ints) -> Ints:
     """Shares a running total (of each choice) out over that choice's output events."""
     for choice in np.unique(choices[output]):
         rows = output & (choices == choice)
@@ -72,7 +64,7 @@ def _from_running_total(
     return tokens
 
 
-def _totals(ids: Ints, choices: npt.NDArray[np.int32]) -> Ints:
+def _totals(ids: Ints, choices: Ints) -> Ints:
     total = np.zeros_like(ids)
     for choice in np.unique(choices):
         rows = choices == choice
@@ -80,7 +72,8 @@ def _totals(ids: Ints, choices: npt.NDArray[np.int32]) -> Ints:
     return total
 
 
-def _tokenized(stream: Stream, choices: npt.NDArray[np.int32], counter: Counter) -> Ints:
+def _tokenized(stream: Stream, counter: Counter) -> Ints:
+    choices = stream.columns.choices
     total = np.zeros(len(choices), np.int64)
     for choice in np.unique(choices):
         rows = np.flatnonzero(choices == choice)

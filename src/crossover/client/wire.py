@@ -6,7 +6,6 @@ import mmap
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -16,17 +15,6 @@ from crossover.client.settings import Endpoint, Sampling
 from crossover.errors import InputError
 
 _IN_MEMORY_BYTES = 64 << 20
-
-
-@dataclass(frozen=True)
-class Planned:
-    """One request as it will be sent: ids and what was asked, not the bytes."""
-
-    request: int
-    prompt_index: int
-    request_id: str
-    output_tokens_asked: int | None
-    prompt_tokens_expected: int | None
 
 
 def body_of(endpoint: Endpoint, prompt: Mapping[str, Any], sampling: Sampling) -> dict[str, Any]:
@@ -46,11 +34,7 @@ def body_of(endpoint: Endpoint, prompt: Mapping[str, Any], sampling: Sampling) -
 
 def _content(endpoint: Endpoint, prompt: Mapping[str, Any]) -> dict[str, Any]:
     text, ids, messages = prompt.get("text"), prompt.get("token_ids"), prompt.get("messages")
-    given = [
-        name
-        for name, value in (("text", text), ("token_ids", ids), ("messages", messages))
-        if value is not None
-    ]
+    given = [name for name, value in (("text", text), ("token_ids", ids), ("messages", messages)) if value is not None]
     place = f"prompt {prompt.get('index', '?')}"
     if len(given) != 1:
         raise InputError(
@@ -113,17 +97,26 @@ class RequestBook:
     def __len__(self) -> int:
         return len(self._spans)
 
-    def planned(self, request: int) -> Planned:
-        """Returns what request number `request` is; prompts are used again in order where there are too
-        few.
+    def plan_of(self, request: int) -> dict[str, Any]:
+        """
+        Returns what is known of request number `request` beforehand: prompt_index, request_id,
+        output_tokens_asked, prompt_tokens_expected. Prompts are used again in order where there are too few.
         """
         index, asked, expected = self._asked[request % len(self._spans)]
-        return Planned(request, index, f"crossover-{self._run_id}-{request}", asked, expected)
+        return {
+            "prompt_index": index,
+            "request_id": self._id_of(request),
+            "output_tokens_asked": asked,
+            "prompt_tokens_expected": expected,
+        }
+
+    def _id_of(self, request: int) -> str:
+        return f"crossover-{self._run_id}-{request}"
 
     def pieces(self, request: int) -> Iterator[memoryview]:
         """Yields the request's head and its body."""
         start, end = self._spans[request % len(self._spans)]
-        yield memoryview(head_of(self._endpoint, end - start, f"crossover-{self._run_id}-{request}"))
+        yield memoryview(head_of(self._endpoint, end - start, self._id_of(request)))
         yield self._bodies[start:end]
 
 

@@ -1,4 +1,4 @@
-"""`crossover bench`: measure any OpenAI-compatible endpoint; print the figures and the recorder's own fitness."""
+"""`crossover bench`: measure an OpenAI-compatible endpoint; print the figures and the recorder's own fitness."""
 
 from __future__ import annotations
 
@@ -25,13 +25,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options."""
     parser.add_argument("--url", help="base URL of the server, without /v1")
     parser.add_argument("--model", help="the name the server knows the model by")
-    parser.add_argument(
-        "--endpoint", choices=("chat", "completions"), default="chat", help="API (default: chat)"
-    )
+    parser.add_argument("--endpoint", choices=("chat", "completions"), default="chat", help="API (default: chat)")
     parser.add_argument("--api-key-env", metavar="NAME", help="environment variable that holds the API key")
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="where the recording and tables go"
-    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the recording and tables go")
     parser.add_argument("--json", action="store_true", help="print JSON")
     _configure_prompts(parser.add_argument_group("prompts"))
     _configure_load(parser.add_argument_group("load"))
@@ -42,26 +38,18 @@ def _configure_prompts(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--prompts", type=Path, metavar="FILE", help="a prompts file (JSON lines)")
     group.add_argument("--random-input", type=int, metavar="N", help="random prompts of N tokens")
     group.add_argument("--random-output", type=int, metavar="N", help="ask for N output tokens each")
-    group.add_argument(
-        "--tokenizer", type=Path, metavar="PATH", help="tokenizer.json that makes random prompts exact"
-    )
+    group.add_argument("--tokenizer", type=Path, metavar="PATH", help="tokenizer.json that makes random prompts exact")
 
 
 def _configure_load(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--concurrency", type=int, metavar="C", help="closed loop: C requests are always under way"
-    )
+    group.add_argument("--concurrency", type=int, metavar="C", help="closed loop: C requests are always under way")
     group.add_argument("--rate", type=float, metavar="R", help="open loop: R requests a second")
     group.add_argument("--arrivals", choices=("poisson", "fixed"), default="poisson", help="of an open loop")
     group.add_argument("--requests", type=int, metavar="R", help="how many (default: each prompt once)")
     group.add_argument("--duration", type=float, metavar="S", help="start no request later than S seconds")
-    group.add_argument(
-        "--ramp", type=float, default=0.0, metavar="S", help="reach the full load over S seconds"
-    )
+    group.add_argument("--ramp", type=float, default=0.0, metavar="S", help="reach the full load over S seconds")
     group.add_argument("--request-timeout", type=float, metavar="S", help="give a request up after S seconds")
-    group.add_argument(
-        "--stall-timeout", type=float, default=600.0, metavar="S", help="give up after S silent seconds"
-    )
+    group.add_argument("--stall-timeout", type=float, default=600.0, metavar="S", help="give up after S silent seconds")
     group.add_argument("--reuse-connections", action="store_true", help="keep connections between requests")
     group.add_argument("--seed", type=int, default=0, help="of random prompts and arrivals (default: 0)")
 
@@ -69,14 +57,10 @@ def _configure_load(group: argparse._ArgumentGroup) -> None:
 def _configure_reading(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--temperature", type=float, default=0.0, help="default: 0")
     group.add_argument("--no-ignore-eos", action="store_true", help="let the model end where it wants")
-    group.add_argument(
-        "--extra-body", type=json.loads, default={}, metavar="JSON", help="further body fields"
-    )
+    group.add_argument("--extra-body", type=json.loads, default={}, metavar="JSON", help="further body fields")
     group.add_argument("--no-probe", action="store_true", help="send no probe request before measuring")
     group.add_argument("--clock-scale", type=float, default=1.0, metavar="S", help="of a simulated engine")
-    group.add_argument(
-        "--reread", action="store_true", help="interpret the recording in DIR again; send nothing"
-    )
+    group.add_argument("--reread", action="store_true", help="interpret the recording in DIR again; send nothing")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -129,9 +113,7 @@ def _endpoint(args: argparse.Namespace) -> Endpoint:
     if args.api_key_env:
         key = os.environ.get(args.api_key_env)
         if not key:
-            raise InputError(
-                "names an empty variable", place="--api-key-env", remedy=f"export {args.api_key_env}"
-            )
+            raise InputError("names an empty variable", place="--api-key-env", remedy=f"export {args.api_key_env}")
     return Endpoint(args.url, args.model, args.endpoint, key)
 
 
@@ -168,9 +150,7 @@ def _prompts(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     if args.prompts is not None:
         return read_prompts(args.prompts)
     if args.random_output is None:
-        raise InputError(
-            "is missing", place="--random-output", remedy="say how many tokens each request asks for"
-        )
+        raise InputError("is missing", place="--random-output", remedy="say how many tokens each request asks for")
     exact = args.tokenizer is not None
     spec = {
         "dataset": "random",
@@ -198,9 +178,7 @@ def _prompts_for(args: argparse.Namespace) -> int:
     return int(args.rate * args.duration * 1.2) + 8 if args.rate else max(64, 8 * (args.concurrency or 1))
 
 
-def _probed(
-    endpoint: Endpoint, sampling: Sampling, timeout_s: float | None
-) -> tuple[Sampling, list[dict[str, Any]]]:
+def _probed(endpoint: Endpoint, sampling: Sampling, timeout_s: float | None) -> tuple[Sampling, list[dict[str, Any]]]:
     """Returns the sampling with what the server can tell about tokens, and a finding if it would not say."""
     from dataclasses import replace
 
@@ -273,9 +251,7 @@ def text(result: dict[str, Any]) -> str:
         "",
         f"recorder    {fitness['verdict']}, {fitness['clock']} clock, lag p99 {_number(lag.get('p99'))} s",
     ]
-    lines += [
-        f"{finding['severity']:<12}{finding['finding']}: {finding['why']}" for finding in result["findings"]
-    ]
+    lines += [f"{finding['severity']:<12}{finding['finding']}: {finding['why']}" for finding in result["findings"]]
     return "\n".join(lines)
 
 
@@ -284,9 +260,7 @@ def _number(value: float | None) -> str:
 
 
 def _show_progress(progress: Progress) -> None:
-    line = (
-        f"{progress.elapsed_s:6.0f} s  {progress.done} done, {progress.failed} failed of {progress.sent} sent"
-    )
+    line = f"{progress.elapsed_s:6.0f} s  {progress.done} done, {progress.failed} failed of {progress.sent} sent"
     print(f"\r{line}, {progress.bytes_seen >> 10} KiB", end="", file=sys.stderr, flush=True)
 
 
