@@ -79,9 +79,7 @@ def sharegpt(tmp_path: Path) -> Path:
     rows = [{"id": "alone", "conversations": [{"from": "human", "value": "alone"}]}]
     for number, (prompt, answer) in enumerate(SHAREGPT):
         words = [f"p{number}"] * prompt, [f"a{number}"] * answer
-        turns = [
-            {"from": who, "value": " ".join(text)} for who, text in zip(("human", "gpt"), words, strict=True)
-        ]
+        turns = [{"from": who, "value": " ".join(text)} for who, text in zip(("human", "gpt"), words, strict=True)]
         rows.append({"id": str(number), "conversations": turns})
     path = tmp_path / "sharegpt.json"
     path.write_text(json.dumps(rows), "utf-8")
@@ -116,9 +114,7 @@ def test_the_presets_filter_as_the_engines_benchmarks_do(
     }
     prompts = _prompts({**spec, "requests": len(passing)}, tmp_path / "out")
     assert {int(prompt["text"].split()[0][1:]) for prompt in prompts} == passing
-    with pytest.raises(
-        InputError, match=f"only {len(passing)} of the {len(passing) + 1} prompts wanted pass"
-    ):
+    with pytest.raises(InputError, match=f"only {len(passing)} of the {len(passing) + 1} prompts wanted pass"):
         build({**spec, "requests": len(passing) + 1}, tmp_path / "out")
 
 
@@ -135,9 +131,7 @@ def test_own_limits_replace_those_of_the_preset(sharegpt: Path, tmp_path: Path, 
     assert PRESETS["sglang"].max_total_tokens is None
 
 
-def test_a_cut_file_is_refused_or_used_as_far_as_it_goes(
-    sharegpt: Path, tmp_path: Path, all_measure: None
-) -> None:
+def test_a_cut_file_is_refused_or_used_as_far_as_it_goes(sharegpt: Path, tmp_path: Path, all_measure: None) -> None:
     cut = sharegpt.read_text("utf-8")
     sharegpt.write_text(cut[: cut.index('"p3 p3') + 5], "utf-8")
     spec = {"dataset": "sharegpt", "requests": 3, "options": {"file": str(sharegpt)}}
@@ -147,9 +141,7 @@ def test_a_cut_file_is_refused_or_used_as_far_as_it_goes(
     assert len(_prompts(spec, tmp_path / "out")) == 3
 
 
-def test_conversations_are_joined_to_a_wanted_length(
-    sharegpt: Path, tmp_path: Path, all_measure: None
-) -> None:
+def test_conversations_are_joined_to_a_wanted_length(sharegpt: Path, tmp_path: Path, all_measure: None) -> None:
     spec = {"dataset": "sharegpt", "requests": 4, "input_tokens": 3000, "output_tokens": 5}
     prompts = _prompts({**spec, "options": {"file": str(sharegpt)}}, tmp_path / "out")
     assert [len(prompt["text"].split()) for prompt in prompts] == [3000] * 4
@@ -175,9 +167,7 @@ def test_documents_begin_at_sentences_and_wrap_round(tmp_path: Path) -> None:
     spec = {"dataset": "documents", "input_tokens": 900, "output_tokens": 1, "options": {"files": ["a.txt"]}}
     build({**spec, "requests": 40}, tmp_path / "a", base_dir=tmp_path)
     build({**spec, "requests": 10, "purpose": "warmup"}, tmp_path / "b", base_dir=tmp_path)
-    texts = [p["text"] for p in read_prompts(tmp_path / "a")] + [
-        p["text"] for p in read_prompts(tmp_path / "b")
-    ]
+    texts = [p["text"] for p in read_prompts(tmp_path / "a")] + [p["text"] for p in read_prompts(tmp_path / "b")]
     assert len({" ".join(text.split()[:12]) for text in texts}) == 50
     assert all(text.split()[0] in {"Sentence", "It"} for text in texts)
     # 1,000 words in all: any prompt of 900 that starts beyond the 100th word has come round to the beginning.

@@ -13,10 +13,7 @@ from crossover.workloads import build, read_prompts
 from crossover.workloads.lengths import assemble
 from crossover.workloads.tokenizers import Words
 
-TEXT = (
-    "The quick brown fox jumps over the lazy dog. It was not amused. " * 40
-    + "Numbers: 1234567890 and ünïcödé. "
-)
+TEXT = "The quick brown fox jumps over the lazy dog. It was not amused. " * 40 + "Numbers: 1234567890 and ünïcödé. "
 
 
 @pytest.fixture
@@ -67,9 +64,7 @@ def test_lengths_are_exact_by_the_tokenizer(
 
 
 @pytest.mark.parametrize("dataset", ["random", "sharegpt-shaped", "documents", "shared-prefix"])
-def test_words_are_counted_as_the_simulated_engine_counts(
-    dataset: str, documents: Path, tmp_path: Path
-) -> None:
+def test_words_are_counted_as_the_simulated_engine_counts(dataset: str, documents: Path, tmp_path: Path) -> None:
     spec = {"dataset": dataset, "input_tokens": 777, "output_tokens": 3, "requests": 3}
     build({**spec, "options": _options(dataset, documents)}, tmp_path)
     assert [len(prompt["text"].split()) for prompt in read_prompts(tmp_path)] == [777] * 3

@@ -73,9 +73,7 @@ def test_the_command_builds_a_folder(tmp_path: Path, capsys: pytest.CaptureFixtu
     sheet = tmp_path / "spec.json"
     sheet.write_text(json.dumps(GOOD), "utf-8")
     assert cli.main(["prompts", str(sheet), "--out", str(tmp_path / "out"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads(
-        (tmp_path / "out" / "manifest.json").read_text("utf-8")
-    )
+    assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "out" / "manifest.json").read_text("utf-8"))
     assert len(list(read_prompts(tmp_path / "out" / "prompts.jsonl"))) == 2
 
 
@@ -87,9 +85,7 @@ def test_the_command_builds_a_folder(tmp_path: Path, capsys: pytest.CaptureFixtu
         (json.dumps({**GOOD, "seed": -1}), "seed: -1 is not a whole number"),
     ],
 )
-def test_the_command_names_the_sheet(
-    text: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_names_the_sheet(text: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sheet = tmp_path / "spec.json"
     sheet.write_text(text, "utf-8")
     assert cli.main(["prompts", str(sheet), "--out", str(tmp_path / "out")]) == 2

@@ -1,0 +1,164 @@
+"""guidellm: the JSON report of 0.3 to 0.8, checked against 0.5.3 and 0.8.1.
+
+Its `time_per_output_token_ms` has TTFT in it; its `inter_token_latency_ms` is (last token - first token) /
+(tokens - 1) of a request, that is a TPOT, and averaged over tokens where its count exceeds the requests. Gaps
+are not recorded. Zero in a group without samples means missing. Before 0.8 its TTFT waited for `content`, so
+that reasoning did not stop the clock, and its output throughput was taken over the span of the events that it
+counted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crossover.peers.reading import Output, amount, count, mapping
+from crossover.peers.recomputation import row
+from crossover.peers.report import FAILED, INCOMPLETE, OK, Figure, PeerReport, Requests
+from crossover.peers.tools.base import Plan, Tool, prompt_texts
+
+if TYPE_CHECKING:
+    from crossover.peers.running import PeerRun
+
+_GROUPS = {"successful": OK, "errored": FAILED, "incomplete": INCOMPLETE}
+_PERCENTILES = ("p50", "p90", "p95", "p99")
+_NEW_RATE_SINCE = (0, 8)
+_RESULT = "report.json"
+
+
+def recognises(output: Output) -> bool:
+    benchmarks = mapping(output.data).get("benchmarks")
+    return isinstance(benchmarks, list) and bool(benchmarks) and "metrics" in mapping(benchmarks[0])
+
+
+def read(output: Output) -> list[PeerReport]:
+    data = mapping(output.data)
+    version = mapping(data.get("metadata")).get("guidellm_version") or output.version
+    benchmarks = data.get("benchmarks")
+    return [_report(mapping(one), version) for one in benchmarks] if isinstance(benchmarks, list) else []
+
+
+def _report(data: Mapping[str, Any], version: str | None) -> PeerReport:
+    metrics = mapping(data.get("metrics"))
+    totals = mapping(metrics.get("request_totals"))
+    ok = count(totals.get("successful"))
+    return PeerReport(
+        tool="guidellm",
+        version=version,
+        requests=Requests(ok, count(totals.get("errored")), count(totals.get("incomplete"))),
+        duration_s=amount(data.get("duration")),
+        prompt_tokens=_total(metrics, "prompt_token_count", ok),
+        completion_tokens=_total(metrics, "output_token_count", ok),
+        concurrency=_streams(data),
+        achieved_concurrency=amount(_successful(metrics, "request_concurrency").get("mean")),
+        figures=tuple(_figures(metrics, ok, version)),
+        per_request=tuple(_rows(mapping(data.get("requests")))),
+    )
+
+
+def _successful(metrics: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The statistics of successful requests; none where there is no sample, since those are all zero."""
+    found = mapping(mapping(metrics.get(name)).get("successful"))
+    return found if found.get("count") != 0 else {}
+
+
+def _total(metrics: Mapping[str, Any], name: str, ok: int | None) -> int | None:
+    mean = amount(_successful(metrics, name).get("mean"))
+    return None if mean is None or ok is None else round(mean * ok)
+
+
+def _streams(data: Mapping[str, Any]) -> int | None:
+    strategy = mapping(mapping(data.get("config")).get("strategy")) or mapping(
+        mapping(data.get("scheduler")).get("strategy")
+    )
+    return count(strategy.get("streams"))
+
+
+def _figures(metrics: Mapping[str, Any], ok: int | None, version: str | None) -> list[Figure]:
+    tells_apart = "time_to_first_output_token_ms" in metrics
+    gaps = amount(_successful(metrics, "inter_token_latency_ms").get("count"))
+    weighted = gaps is None or ok is None or gaps > ok
+    meanings = {
+        "time_to_first_token_ms": ("ttft-first-output" if tells_apart else "ttft-first-content", 1e-3),
+        "time_to_first_output_token_ms": ("ttfot-first-content", 1e-3),
+        "inter_token_latency_ms": ("tpot-token-weighted" if weighted else "tpot-per-request-labelled-itl", 1e-3),
+        "time_per_output_token_ms": ("latency-per-token", 1e-3),
+        "request_latency": ("e2e-stream-end", 1.0),
+    }
+    found = []
+    for name, (meaning, factor) in meanings.items():
+        if name in metrics:
+            found += _distribution(name, meaning, factor, _successful(metrics, name))
+    rate = "output-over-wall" if _numbers(version) >= _NEW_RATE_SINCE else "output-over-counted-span"
+    rates = {"output_tokens_per_second": rate, "requests_per_second": "requests-over-wall"}
+    for name, meaning in rates.items():
+        if name in metrics:
+            found.append(Figure(name, meaning, "value", amount(_successful(metrics, name).get("mean")) or None))
+    return found
+
+
+def _distribution(name: str, meaning: str, factor: float, statistics: Mapping[str, Any]) -> list[Figure]:
+    percentiles = mapping(statistics.get("percentiles"))
+    values = {"mean": statistics.get("mean"), **{key: percentiles.get(key) for key in _PERCENTILES}}
+    return [Figure(name, meaning, key, _scaled(value, factor)) for key, value in values.items()]
+
+
+def _scaled(value: Any, factor: float) -> float | None:
+    found = amount(value)
+    return found * factor if found else None
+
+
+def _numbers(version: str | None) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version or "0")[:3])
+
+
+def _rows(groups: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [_row(mapping(request), status) for group, status in _GROUPS.items() for request in groups.get(group) or ()]
+
+
+def _row(request: Mapping[str, Any], status: str) -> Mapping[str, Any]:
+    """End to end is taken to the last token where its time is there, else to the end of the request."""
+    timings = mapping(mapping(request.get("info")).get("timings"))
+    first, last = amount(timings.get("request_start")), amount(timings.get("last_token_iteration"))
+    e2e = last - first if first and last else amount(request.get("request_latency")) or None
+    return row(
+        status,
+        _scaled(request.get("time_to_first_token_ms"), 1e-3),
+        e2e,
+        count(request.get("prompt_tokens")),
+        count(request.get("output_tokens")),
+    )
+
+
+def plan(run: PeerRun, _out: Path) -> Plan:
+    texts = prompt_texts(run.prompts, "guidellm")
+    lines = [
+        json.dumps({"prompt": text, "output_tokens_count": prompt["output_tokens"]})
+        for text, prompt in zip(texts, run.prompts, strict=True)
+    ]
+    backend = {
+        "kind": "openai_http",
+        "target": run.base_url,
+        "model": run.model,
+        "request_format": "/v1/chat/completions" if run.api == "chat" else "/v1/completions",
+        "validate_backend": False,
+        "extras": {"body": {"temperature": run.temperature, "ignore_eos": run.ignore_eos}},
+    }
+    profile = (
+        f"kind=concurrent,streams={run.concurrency}" if run.concurrency else f"kind=poisson,rate={run.rate_per_s or 1}"
+    )
+    tokenizer = ("--tokenizer", f"kind=hf_auto,model={run.tokenizer}") if run.tokenizer else ()
+    words = (
+        "guidellm", "run", "--backend", json.dumps(backend), "--profile", profile,
+        "--constraint", f"kind=max_requests,count={len(texts)}",
+        "--data", "kind=json_file,path=prompts.jsonl",
+        "--seed", f"kind=static,value={run.seed}",
+        "--output", f"kind=json,path={_RESULT}", "--disable-progress", *tokenizer,
+    )  # fmt: skip
+    return Plan(words, files={"prompts.jsonl": "\n".join(lines) + "\n"}, output=_RESULT)
+
+
+TOOL = Tool("guidellm", "guidellm", recognises, read, environment="guidellm-0.8.1", plan=plan)
