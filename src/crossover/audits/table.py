@@ -13,37 +13,17 @@ from crossover.audits.printed import Interval, Printed, plain_text
 _CONTEXT = re.compile(r"(?<![a-z0-9])(\d+(?:\.\d+)?)\s*([km])(?![a-z0-9])", re.IGNORECASE)
 _CONCURRENCY = re.compile(r"(?<![a-z0-9])c(\d+)(?![a-z0-9])", re.IGNORECASE)
 DESCRIPTIVE = frozenset(
-    [
-        "source",
-        "hardware",
-        "model",
-        "draft_model",
-        "images",
-        "audit_truth",
-        "attribution",
-        "server",
-        "title",
-        "notes",
-        "date",
-        "url",
-        "metadata",
-    ]
-)
+    {
+        "source", "hardware", "model", "draft_model", "images", "audit_truth", "attribution", "server", "title",
+        "notes", "date", "url", "metadata", "provenance",
+    }
+)  # fmt: skip
 SECTIONS = frozenset(
-    [
-        "workload",
-        "client",
-        "results",
-        "engine_log",
-        "claimed",
-        "claimed_change_percent",
-        "memory",
-        "configuration",
-        "cold_start",
-        "baseline",
-        "candidate",
-    ]
-)
+    {
+        "workload", "cells", "client", "results", "engine_log", "claimed", "claimed_change_percent", "memory",
+        "configuration", "cold_start", "baseline", "candidate",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -168,7 +148,8 @@ def make_table(data: Mapping[str, Any], default_unit: str | None = None) -> Tabl
     shared = _workload(workload if isinstance(workload, Mapping) else {})
     cells, not_used = [], []
     for path, name, figures in _columns(data):
-        cell, unknown = _cell(path, name, figures, shared, default_unit)
+        own = shared | _workload(_described(data, path))
+        cell, unknown = _cell(path, name, figures, own, default_unit)
         cells.append(cell)
         not_used.extend(unknown)
     not_used.extend(key for key in data if key not in SECTIONS | DESCRIPTIVE and not _flat(data))
@@ -225,6 +206,13 @@ def _columns(data: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, A
 def _flat(data: Mapping[str, Any]) -> bool:
     """Whether the document is one client's output rather than a table."""
     return not any(isinstance(data.get(section), Mapping) for section in SECTIONS - {"workload"})
+
+
+def _described(data: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+    """What the section `cells` says of a cell, under its name (`vllm-64k`, `c1.baseline`)."""
+    described = data.get("cells")
+    found = described.get(path.partition(".")[2]) if isinstance(described, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
 
 
 def _workload(section: Mapping[str, Any]) -> dict[str, float]:
