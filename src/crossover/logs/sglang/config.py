@@ -86,6 +86,15 @@ NEGATED: Mapping[str, str] = {
 }
 """Common name -> the argument that turns it off."""
 
+_OTHERWISE: Mapping[str, str] = {
+    "prefill_attention_backend": "attention_backend",
+    "decode_attention_backend": "attention_backend",
+    "linear_attention_prefill_backend": "linear_attention_backend",
+    "linear_attention_decode_backend": "linear_attention_backend",
+    "linear_attention_verify_backend": "linear_attention_backend",
+}
+"""A setting that was left open takes the value of another one."""
+
 _SECRET = re.compile(r"(?:api_key|password|secret|access_token|hf_token|watermark_key)")
 _FLAGS = {
     "model": "model_path",
@@ -122,9 +131,9 @@ def normalise(raw: Mapping[str, Any]) -> dict[str, Any]:
             common[name] = not raw[argument]
     if common.get("disaggregation") == "null":
         common["disaggregation"] = None
-    for name in ("prefill_attention_backend", "decode_attention_backend"):
+    for name, otherwise in _OTHERWISE.items():
         if name in common and common[name] is None:
-            common[name] = common.get("attention_backend")
+            common[name] = common.get(otherwise)
     return common
 
 
@@ -232,9 +241,7 @@ def _tree_cache(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 
 def _dcp_device(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    builder.configure({"dcp_comm_backend": match[2]})
-    builder.set("device_name_for_lookup", match[1])
-    builder.note("device_name_for_lookup", line)
+    builder.configure({"dcp_comm_backend": match[2], "device_name": match[1]})
 
 
 def _dcp_backend(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -247,7 +254,6 @@ def _replicated_q(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 def _kda(builder: Builder, line: Line, match: re.Match[str]) -> None:
     builder.configure({"kda_kernels": {"decode": match[1], "verify": match[2], "extend": match[3]}})
-    builder.note("kda_dispatcher", line)
 
 
 def _version(builder: Builder, line: Line, match: re.Match[str]) -> None:

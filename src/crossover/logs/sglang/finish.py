@@ -75,12 +75,25 @@ def _pools(builder: Builder, start: Start) -> None:
             pool = _binding(by_name[name])
             builder.pools[name] = {None: Pool(name, pool.tokens, pool.gib)}
     target = builder.pools.get("target", {}).get(None)
+    draft = builder.pools.get("draft", {}).get(None)
+    _draft_in_virtual_space(builder, target, draft)
     totals = [at.max_total for at in start.ranks.values() if at.max_total is not None]
     tokens = target.tokens if target and target.tokens is not None else min(totals, default=None)
     builder.per_rank["kv_cache_tokens"] = {None: tokens} if tokens is not None else {}
     builder.per_rank["kv_cache_gib"] = {None: target.gib} if target and target.gib is not None else {}
     engines = builder.single.get("dp_size") or 1
     builder.single["kv_cache_tokens_total"] = tokens * engines if tokens is not None else None
+
+
+def _draft_in_virtual_space(builder: Builder, target: Pool | None, draft: Pool | None) -> None:
+    """A draft model is not sharded: its pool spans the tokens of all context-parallel ranks."""
+    ranks = builder.config.get("decode_context_parallel")
+    if not (target and draft and target.tokens and isinstance(ranks, int) and ranks > 1):
+        return
+    if draft.tokens == target.tokens * ranks:
+        builder.keep(
+            "draft_pool_virtual", f"draft pool of {draft.tokens} tokens = {target.tokens} x {ranks} context ranks"
+        )
 
 
 def _memory(builder: Builder, start: Start) -> None:

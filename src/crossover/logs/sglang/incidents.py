@@ -24,13 +24,11 @@ def _new_event(builder: Builder, line: Line, *fingerprint: object) -> bool:
 
 
 def _warn(
-    what: Kind, *, advice: str | None = None, severity: Severity | None = None, evidence: str | None = None
+    what: Kind, *, advice: str | None = None, severity: Severity | None = None
 ) -> Callable[[Builder, Line, re.Match[str]], None]:
     """A handler that records one event a line, once for all ranks."""
 
     def handle(builder: Builder, line: Line, match: re.Match[str]) -> None:
-        if evidence:
-            builder.note(evidence, line)
         if _new_event(builder, line, what):
             builder.incidents.add(what, line, advice=advice, severity=severity)
 
@@ -88,7 +86,6 @@ def _jit(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 
 def _capped(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    builder.note("concurrency_capped", line)
     if _new_event(builder, line, Kind.CONCURRENCY_CAPPED):
         builder.incidents.add(Kind.CONCURRENCY_CAPPED, line)
 
@@ -205,7 +202,7 @@ KINDS: tuple[LineKind, ...] = (
         "fp8_kv_scale_default",
         ("no scaling factors provided", "Defaulting to KV cache scaling factors"),
         r"(?:FP8 KV cache but no scaling factors provided|Defaulting to KV cache scaling factors = 1\.0)",
-        _warn(Kind.FP8_KV_SCALE_DEFAULT, evidence="fp8_kv_scale"),
+        _warn(Kind.FP8_KV_SCALE_DEFAULT),
         figure=False,
     ),
     kind(
@@ -221,28 +218,28 @@ KINDS: tuple[LineKind, ...] = (
         r"(?:C\w+ ?[Aa]ll[Rr]educe(?:V2)? is disabled|Setup Custom allreduce failed"
         r"|multicast operations are not supported|with multicast is unavailable"
         r"|falling back to NCCL all-reduce)",
-        _warn(Kind.ALLREDUCE_FALLBACK, evidence="allreduce"),
+        _warn(Kind.ALLREDUCE_FALLBACK),
         figure=False,
     ),
     kind(
         "scale_format",
         "scale_fmt of checkpoint is not ue8m0",
         r"DeepG[Ee][Mm][Mm] is enabled but the scale_fmt of checkpoint is not ue8m0",
-        _warn(Kind.QUANTIZATION_MISMATCH, evidence="scale_format"),
+        _warn(Kind.QUANTIZATION_MISMATCH),
         figure=False,
     ),
     kind(
         "draft_window_ignored",
         ("Ignoring --speculative-draft-window-size", "--speculative-draft-window-size has no effect"),
         r"(?:Ignoring --speculative-draft-window-size=\d+|--speculative-draft-window-size has no effect)",
-        _warn(Kind.CONFIG_ADJUSTED, evidence="draft_window"),
+        _warn(Kind.CONFIG_ADJUSTED),
         figure=False,
     ),
     kind(
         "kernel_fallback",
         ("alling back to", "ell back to", "alls back to", "alling back from"),
         _FELL_BACK,
-        _warn(Kind.FALLBACK_KERNEL, evidence="kernel_fallback"),
+        _warn(Kind.FALLBACK_KERNEL),
         figure=False,
     ),
     kind(

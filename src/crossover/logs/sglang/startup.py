@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crossover.logs.builder import Builder, rank_label
+from crossover.logs.incidents import Kind
 from crossover.logs.lines import Line
 from crossover.logs.table import LineKind, kind
 
@@ -61,6 +62,7 @@ class Start:
     kv_dtype: str | None = None
     autotune_began: dict[Any, float | None] = field(default_factory=dict)
     highest_dp: int | None = None
+    pool_below_context: bool = False
 
 
 def start_of(builder: Builder) -> Start:
@@ -142,20 +144,51 @@ def _distributed(builder: Builder, line: Line, match: re.Match[str]) -> None:
 _LIMIT = re.compile(r"\b(\w+)=(-?\d+(?:\.\d+)?)\b")
 
 
+_LIMIT_NAMES = {
+    "max_running_requests": "max_running_requests",
+    "chunked_prefill_size": "chunked_prefill_tokens",
+    "max_prefill_tokens": "max_prefill_tokens",
+    "context_len": "max_model_len",
+}
+
+
+def _pool_below_context(builder: Builder, line: Line, pool: int, context: int) -> None:
+    """The server starts all the same; a request of full length can then never run."""
+    start = start_of(builder)
+    if start.pool_below_context:
+        return
+    start.pool_below_context = True
+    shared = builder.config.get("decode_context_parallel")
+    builder.incidents.add(
+        Kind.CONTEXT_EXCEEDS_POOL,
+        line,
+        key="start",
+        message=f"the token pool holds {pool} tokens, fewer than the context length of {context}",
+        advice="input + output of a request must fit the pool: lower the lengths, or raise the memory fraction"
+        + (
+            f"; the figure is one rank's, {shared} ranks share a sequence"
+            if isinstance(shared, int) and shared > 1
+            else ""
+        ),
+    )
+
+
 def _limits(builder: Builder, line: Line, match: re.Match[str]) -> None:
     if "leak" in line.text or "available_size" in line.text:  # the pool checker prints the name as well
         return
     found = dict(_LIMIT.findall(match[0]))
     at = at_rank(builder, line)
-    at.max_total = int(match[1])
-    if (value := int(float(found.get("max_running_requests", 0)))) > 0:
-        builder.per_rank.setdefault("max_running_requests", {})[rank_label(line)] = value
-    if (value := int(float(found.get("context_len", 0)))) > 0:
-        builder.set("context_length", value)
-    if (value := int(float(found.get("chunked_prefill_size", 0)))) > 0:
-        builder.set("chunked_prefill_tokens", value)
-    if (value := int(float(found.get("max_prefill_tokens", 0)))) > 0:
-        builder.configure({"max_prefill_tokens": value})
+    at.max_total = pool = int(match[1])
+    limits = {common: int(float(found[own])) for own, common in _LIMIT_NAMES.items() if float(found.get(own, 0)) > 0}
+    builder.configure(limits)
+    if "max_running_requests" in limits:
+        builder.per_rank.setdefault("max_running_requests", {})[rank_label(line)] = limits["max_running_requests"]
+    if "chunked_prefill_tokens" in limits:
+        builder.set("chunked_prefill_tokens", limits["chunked_prefill_tokens"])
+    if "max_model_len" in limits:
+        builder.set("context_length", limits["max_model_len"])
+        if limits["max_model_len"] > pool:
+            _pool_below_context(builder, line, pool, limits["max_model_len"])
     left = found.get("available_gpu_mem") or found.get("available_cpu_mem")
     at.left_gib = float(left) if left else at.left_gib
 
