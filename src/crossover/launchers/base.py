@@ -78,9 +78,18 @@ class LaunchError(CrossoverError):
 
 
 class RunningServer(Protocol):
-    """A server that was started, ready or not."""
+    """A server that was started, ready or not.
+
+    Attributes:
+        base_url: its address for clients on this machine, without /v1.
+        model_name: the id under which it lists its model.
+        log_path: its output, each line behind the time at which it was received.
+        observed: what was seen of it (process or container, command without secrets, image), for the
+            manifest.
+    """
 
     base_url: str
+    model_name: str
     log_path: Path
     observed: Mapping[str, Any]
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import psutil
 
+from crossover.engines import get_engine
 from crossover.launchers import supervisor
 from crossover.launchers.base import MARKER, ExitStatus, LaunchError, ServerSpec
 from crossover.launchers.ports import client_host, free_port, listens, port_is_taken
@@ -41,6 +42,7 @@ class LocalServer:
         self._status: ExitStatus | None = None
         self.base_url = f"http://{client_host(self._host)}:{self._port}"
         self.log_path = live_dir / "engine.log"
+        self.model_name = ""
         self.observed: Mapping[str, Any] = {}
 
     @property
@@ -88,7 +90,6 @@ def start_local(
     environment: Mapping[str, str],
     live_dir: Path,
     address: tuple[str, int],
-    secret_arguments: frozenset[str] = frozenset(),
 ) -> LocalServer:
     """Starts a command as a server of ours.
 
@@ -99,13 +100,13 @@ def start_local(
         environment: all variables of its process, besides secrets and markers.
         live_dir: folder of its log and records.
         address: host and port on which it will listen.
-        secret_arguments: flags whose values must not be recorded.
     """
     live_dir.mkdir(parents=True, exist_ok=True)
     if port_is_taken(*address):
         raise LaunchError("port_in_use", f"port {address[1]} on {address[0]} is in use by another process")
     exit_path = live_dir / "exit.json"
-    exit_path.unlink(missing_ok=True)
+    for old in (exit_path, live_dir / "engine.log"):
+        old.unlink(missing_ok=True)  # of an earlier try, whose causes are not this one's
     record = new_record(kind, spec.label)
     secrets = secret_values(spec)
     environ = {**environment, **secrets, MARKER: spec.label, LAUNCH_MARKER: record.launch}
@@ -123,7 +124,11 @@ def start_local(
     record = replace(record, details=details)
     write_record(record, live_dir)
     server = LocalServer(process, record, live_dir, address)
-    shown = redact_command(command, secret_arguments, tuple(secrets.values()))
+    engine = get_engine(spec.engine)
+    server.model_name = engine.model_name(
+        spec.arguments, model_path=spec.model_path, served_model_name=spec.served_model_name
+    )
+    shown = redact_command(command, engine.secret_arguments, tuple(secrets.values()))
     server.observed = {"pid": process.pid, "command": list(shown), "port": address[1]}
     return server
 

@@ -17,6 +17,8 @@ _WRAPPER = re.compile(
     r"see root cause above|engine core initialization failed|EngineDeadError|EngineCore encountered", re.I
 )
 
+_SPOKEN = re.compile(r"error|fail|fatal|killed|errno", re.IGNORECASE)
+
 # The class of a failure and the words that show it, the more telling ones first.
 _CLASSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern, re.IGNORECASE))
@@ -87,12 +89,18 @@ def root_cause(lines: Sequence[str]) -> RootCause:
         kind = _classify(text)
         if kind:
             return RootCause(kind, text)
-    spoken = [text for _, text in told if re.search(r"error|fail|fatal|killed|errno", text, re.IGNORECASE)]
-    for text in spoken:
+    said = [text for _, text in told if _SPOKEN.search(text)]
+    for text in said:
         kind = _classify(text)
-        if kind and not candidates:
-            return RootCause(kind, text)
+        # Loose words, such as "must be", stand in many a warning; beside an exception they explain nothing.
+        if kind and not (candidates and kind == "config_conflict"):
+            return RootCause(kind, _joined(text, candidates))
     return RootCause("engine_died", candidates[0] if candidates else None)
+
+
+def _joined(text: str, exceptions: Sequence[str]) -> str:
+    head, traceback, _ = text.partition("Traceback (most recent call last)")
+    return head + exceptions[0] if traceback and exceptions else text
 
 
 def _classify(text: str) -> str | None:

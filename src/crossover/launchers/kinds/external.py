@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from crossover.engines import get_engine
 from crossover.errors import InputError
 from crossover.launchers.base import ExitStatus, RunningServer, ServerSpec, check_options
 from crossover.launchers.records import LaunchRecord
@@ -17,8 +18,8 @@ _OPTIONS = frozenset({"url"})
 class ExternalServer:
     """A server of somebody else's; its log is not ours to read, so ours only says so."""
 
-    def __init__(self, base_url: str, log_path: Path) -> None:
-        self.base_url, self.log_path = base_url, log_path
+    def __init__(self, base_url: str, log_path: Path, model_name: str) -> None:
+        self.base_url, self.log_path, self.model_name = base_url, log_path, model_name
         self.observed: Mapping[str, Any] = {"url": base_url}
         self._status: ExitStatus | None = None
 
@@ -47,7 +48,10 @@ class ExternalLauncher:
         log_path = live_dir / "engine.log"
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
         log_path.write_text(f"{now} the server at {url} already runs; its log is not available\n")
-        return ExternalServer(url, log_path)
+        name = get_engine(spec.engine).model_name(
+            spec.arguments, model_path=spec.model_path, served_model_name=spec.served_model_name
+        )
+        return ExternalServer(url, log_path, name)
 
     def reap(self, record: LaunchRecord, live_dir: Path) -> bool:
         """Nothing of it is ever ours."""

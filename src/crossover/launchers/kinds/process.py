@@ -41,9 +41,7 @@ class ProcessLauncher:
             environment["PATH"] = f"{bin_dir}:{environment.get('PATH', '')}"
             environment["VIRTUAL_ENV"] = str(bin_dir.parent)
         command = (_executable(command, environment.get("PATH")), *command[1:])
-        return start_local(
-            self.kind, spec, command, environment, live_dir.absolute(), (host, port), engine.secret_arguments
-        )
+        return start_local(self.kind, spec, command, environment, live_dir.absolute(), (host, port))
 
     def reap(self, record: LaunchRecord, live_dir: Path) -> bool:
         """Ends what is left of a launch of this kind; see `crossover.launchers.reap`."""

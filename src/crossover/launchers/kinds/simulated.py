@@ -32,7 +32,7 @@ class SimulatedLauncher:
         command = (sys.executable, "-m", "crossover.cli", "sim", *simulation_arguments(spec, engine, address))
         environment = inherited_environment() | engine.environment(spec.environment, cache_reset=spec.cache_reset)
         environment["PYTHONUNBUFFERED"] = "1"
-        return start_local(self.kind, spec, command, environment, live_dir.absolute(), address, engine.secret_arguments)
+        return start_local(self.kind, spec, command, environment, live_dir.absolute(), address)
 
     def reap(self, record: LaunchRecord, live_dir: Path) -> bool:
         """Ends what is left of a launch of this kind; see `crossover.launchers.reap`."""

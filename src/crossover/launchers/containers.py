@@ -1,0 +1,85 @@
+"""What container launchers share: where weights appear inside, and the engine's command and variables
+there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crossover.engines.base import Engine
+from crossover.errors import InputError
+from crossover.launchers.base import ServerSpec
+
+TARGET_FOLDER, DRAFT_FOLDER = "/models/target", "/models/draft"
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A folder of this machine inside the container."""
+
+    source: str
+    target: str
+    read_only: bool = True
+
+
+@dataclass(frozen=True)
+class Inside:
+    """A server as it is within its container.
+
+    Attributes:
+        command: the whole command line, the image's own entry point left aside.
+        environment: the engine's variables, without secrets.
+        mounts: weights, read-only, and what the options add.
+        model_name: the id that `/v1/models` will list.
+    """
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    mounts: tuple[Mount, ...]
+    model_name: str
+
+
+def inside(spec: ServerSpec, engine: Engine, address: tuple[str, int]) -> Inside:
+    """Returns the server as it is within a container, where weights lie in fixed folders whatever their place
+    here.
+
+    Args:
+        spec: the server wanted; its option `mounts` is a list of {source, target, read_only}.
+        engine: its engine.
+        address: host and port on which it listens inside.
+    """
+    model, model_mount = _place(spec.model_path, TARGET_FOLDER)
+    draft, draft_mount = _place(spec.draft_path, DRAFT_FOLDER) if spec.draft_path else (None, ())
+    command = engine.command(
+        spec.arguments,
+        model_path=model,
+        host=address[0],
+        port=address[1],
+        draft_path=draft,
+        served_model_name=spec.served_model_name,
+    )
+    name = engine.model_name(spec.arguments, model_path=model, served_model_name=spec.served_model_name)
+    environment = engine.environment(spec.environment, cache_reset=spec.cache_reset)
+    mounts = (*model_mount, *draft_mount, *_more(spec.options.get("mounts")))
+    return Inside(command, environment, mounts, name)
+
+
+def _place(path: str, folder: str) -> tuple[str, tuple[Mount, ...]]:
+    # What is no folder here is a hub's name, or a path that only the image knows.
+    if not Path(path).is_dir():
+        return path, ()
+    return folder, (Mount(str(Path(path).resolve()), folder),)
+
+
+def _more(mounts: Any) -> tuple[Mount, ...]:
+    made = []
+    for index, mount in enumerate(mounts or ()):
+        try:
+            made.append(Mount(**mount))
+        except TypeError:
+            raise InputError(
+                "a mount needs source and target, and may have read_only", place=f"options.mounts[{index}]"
+            ) from None
+    return tuple(made)
