@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from crossover.report.context import Context, cell_label
+from crossover.report.context import Context
 from crossover.report.formatting import short_key
+from crossover.report.labels import cell_label
 from crossover.report.sheet import Document
 
 # Recipes are printed until this many bytes of them stand on the page; later entries give key and path alone.

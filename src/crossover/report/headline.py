@@ -10,9 +10,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crossover.report.analysis import Comparison, Confound, Crossing, Factors, Workload
-from crossover.report.context import Context, cell_label, workload_label
-from crossover.report.formatting import join, number, percent, plural, tokens
+from crossover.report.analysis import CROSSED, Comparison
+from crossover.report.confounding import Confound
+from crossover.report.context import Context
+from crossover.report.formatting import interval, join, number, percent, plural, tokens
+from crossover.report.labels import cell_label, workload_label
+from crossover.report.pairing import Workload
 from crossover.report.quantities import QUANTITIES
 from crossover.report.sheet import Cell
 from crossover.report.tables.cells import QUIET
@@ -36,7 +39,7 @@ class Line:
     second_href: str
     ratio: str
     interval: str
-    leader: str
+    verdict: str
 
 
 @dataclass(frozen=True)
@@ -48,9 +51,9 @@ class Card:
     workload: str
     sentence: str
     crossings: Sequence[str]
-    reason: str
+    reasons: Sequence[str]
     lines: Sequence[Line]
-    controlled: bool
+    control: str
     label: str
 
 
@@ -78,7 +81,7 @@ def cards(context: Context) -> tuple[list[Card], int]:
     """Returns the cards that are shown and how many more there are."""
     groups: dict[tuple[str, str, Workload], list[Comparison]] = {}
     for one in context.analysis.comparisons:
-        if one.ratio is not None and one.quantity in ("e2e_s", "stable_decode_tok_s"):
+        if one.quantity in CROSSED:
             groups.setdefault((one.first, one.second, one.workload), []).append(one)
     shown = [_card(context, *key, found) for key, found in list(groups.items())[:MAX_CARDS]]
     return shown, max(0, len(groups) - MAX_CARDS)
@@ -95,56 +98,59 @@ def _card(context: Context, first: str, second: str, workload: Workload, found: 
         first=first,
         second=second,
         workload=workload_label(workload),
-        sentence=_sentence(sorted(times, key=lambda one: one.input_tokens or 0), ledger, crossings),
+        sentence=_sentence(sorted(times, key=lambda one: one.input_tokens or 0), ledger),
         crossings=[one.sentence for one in crossings],
-        reason=_reason(context, first, second, workload),
+        reasons=_reasons(context, first, second, workload),
         lines=[_line(context, one) for one in ordered],
-        controlled=bool(ledger and ledger.controlled),
-        label=ledger.label if ledger else "not examined",
+        control=ledger.verdict if ledger else "undetermined",
+        label=ledger.label if ledger else "The configurations were not compared.",
     )
 
 
-def _sentence(times: Sequence[Comparison], ledger: Confound | None, crossings: Sequence[Crossing]) -> str:
+def _sentence(times: Sequence[Comparison], ledger: Confound | None) -> str:
+    """Returns who is ahead at which contexts; `faster` is said of a controlled, repeated comparison alone."""
     controlled = bool(ledger and ledger.controlled)
-    leaders: dict[str, list[str]] = {}
+    leaders: dict[tuple[str, str], list[str]] = {}
     for one in times:
-        leaders.setdefault(one.faster or "", []).append(tokens(one.input_tokens))
+        kind = "once" if one.ratio.verdict == "not repeated" else "shown" if one.shown else "none"
+        leaders.setdefault((kind, "" if kind == "none" else one.ahead), []).append(tokens(one.input_tokens))
     parts = []
-    for variant, contexts in leaders.items():
+    for (kind, variant), contexts in leaders.items():
         where = join(contexts)
-        if not variant:
+        if kind == "none":
             parts.append(f"no difference shown at {where}")
-        elif controlled:
+        elif controlled and kind == "shown":
             parts.append(f"{variant} is faster at {where}")
         else:
-            parts.append(f"the {variant} set-up took less time at {where}")
+            parts.append(f"{variant if controlled else f'the {variant} set-up'} took less time at {where}")
     sentence = "; ".join(parts)
-    return f"{sentence[0].upper()}{sentence[1:]}." if sentence else "Nothing to compare."
+    if any(kind == "once" for kind, _ in leaders):
+        sentence += " (one run each: nothing is decided)"
+    return f"{sentence[0].upper()}{sentence[1:]}."
 
 
-def _reason(context: Context, first: str, second: str, workload: Workload) -> str:
-    told = [
-        one.sentence
+def _reasons(context: Context, first: str, second: str, workload: Workload) -> list[str]:
+    return [
+        f"{tokens(one.first.input_tokens)}: {one.sentence}"
         for one in context.analysis.factors
-        if {one.base, one.other} == {first, second} and one.cells[0].workload == workload and one.sentence
+        if one.kind == "variants" and one.sentence and one.first.workload == workload
+        if (one.first.variant, one.second.variant) == (first, second)
     ]
-    return " ".join(told)
 
 
 def _line(context: Context, one: Comparison) -> Line:
     quantity = QUANTITIES[one.quantity]
     first, second = one.cells
-    spread = f"{number(one.low)} to {number(one.high)}" if one.low is not None else ""
     return Line(
         quantity=quantity.label,
         context=tokens(one.input_tokens),
-        first=f"{number(one.first_value)} {quantity.unit}",
-        second=f"{number(one.second_value)} {quantity.unit}",
+        first=f"{number(one.values[0])} {quantity.unit}",
+        second=f"{number(one.values[1])} {quantity.unit}",
         first_href=context.href(first),
         second_href=context.href(second),
-        ratio=f"× {number(one.ratio)}",
-        interval=spread,
-        leader=one.faster or "no difference shown",
+        ratio=f"× {number(one.ratio.ratio)}",
+        interval=interval(one.ratio.low, one.ratio.high),
+        verdict=one.verdict,
     )
 
 
@@ -205,7 +211,7 @@ def _failed(context: Context) -> list[Caveat]:
 
 def _confounded(context: Context) -> list[Caveat]:
     return [
-        Caveat("Confounded", f"{ledger.first} against {ledger.second}: {ledger.label}.", "#confounds", True)
+        Caveat(ledger.verdict.capitalize(), ledger.label, "#confounds", True)
         for ledger in context.analysis.confounds
         if not ledger.controlled
     ][:4]
@@ -274,10 +280,7 @@ def _other_time(context: Context) -> list[Caveat]:
 
 
 def _open_items(context: Context) -> list[Caveat]:
-    waiting = [item for item in context.sheet.retest if not item.cells]
+    waiting = [item for item in context.sheet.retest if not item.applied]
     if not waiting:
         return []
     return [Caveat("Retest", f"{plural(len(waiting), 'retest item')} not run yet.", "#retest")]
-
-
-__all__ = ["Card", "Caveat", "Factors", "Failure", "cards", "caveats", "failures"]

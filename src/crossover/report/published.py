@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from crossover.audits import audit_table, make_table
 from crossover.report.quantities import QUANTITIES
 from crossover.report.sheet import Cell, Document, Reading, Sheet
 
@@ -49,6 +50,7 @@ class Beside:
     cell: Cell
     reading: Reading
     verdict: str
+    why: str
 
     @property
     def ratio(self) -> float | None:
@@ -70,8 +72,8 @@ def beside(sheet: Sheet) -> list[Beside]:
             reading = cell.reading(QUANTITIES[quantity], statistic)
             if quantity == "engine_decode_tok_s" and reading.value is None and not reading.withheld:
                 reading = cell.reading("stable_decode_tok_s")
-            verdict = _verdict(verdicts, group, figure)
-            found.append(Beside(group, figure, quantity, statistic, middle, low, high, cell, reading, verdict))
+            verdict, why = _verdict(verdicts, group, figure)
+            found.append(Beside(group, figure, quantity, statistic, middle, low, high, cell, reading, verdict, why))
     return found
 
 
@@ -115,14 +117,18 @@ def _matches(sheet: Sheet, cell: Cell, wanted: Mapping[str, Any]) -> bool:
     return True
 
 
-def _audit_verdicts(published: Document) -> list[tuple[str, str]]:
-    """Returns (subject, verdict) of each finding about the published figures themselves."""
-    return []
+def _audit_verdicts(published: Document) -> list[tuple[str, str, str]]:
+    """Returns (subject, verdict, why) of each finding about the published figures themselves."""
+    if not published:
+        return []
+    verdict = audit_table(make_table(published))
+    return [(finding.subject, finding.verdict, finding.why) for finding in verdict.findings]
 
 
-def _verdict(verdicts: list[tuple[str, str]], group: str, figure: str) -> str:
-    hits = [verdict for subject, verdict in verdicts if group in subject and figure in subject]
-    return ", ".join(dict.fromkeys(hits))
+def _verdict(verdicts: list[tuple[str, str, str]], group: str, figure: str) -> tuple[str, str]:
+    path = f"{group}.{figure}"
+    hits = [(verdict, why) for subject, verdict, why in verdicts if subject == path or subject.endswith(f".{path}")]
+    return ", ".join(dict.fromkeys(verdict for verdict, _ in hits)), "; ".join(why for _, why in hits)
 
 
 def _usable(value: Any) -> bool:

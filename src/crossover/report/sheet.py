@@ -124,6 +124,17 @@ class RetestItem:
     document: Document
     cells: Sequence[Cell]
 
+    @property
+    def applied(self) -> bool:
+        """Whether the item was part of this run, with or without cells of its own."""
+        return self.status != "not run"
+
+    @property
+    def decision(self) -> Document:
+        """Its decision rule; words alone become its text."""
+        decision = self.document.get("decision")
+        return decision if isinstance(decision, Mapping) else {"text": decision} if decision else {}
+
 
 @dataclass(frozen=True)
 class Sheet:

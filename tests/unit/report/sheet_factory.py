@@ -1,4 +1,4 @@
-"""Makes whole report sheets by hand: documents on disk in the shapes of the store, with any fault wished for."""
+"""Makes whole report sheets by hand, with any fault wished for."""
 
 from __future__ import annotations
 
@@ -38,16 +38,22 @@ def key_of(text: str) -> str:
 class SheetFactory:
     """Builds a sheet under `root` and writes it with `write`; every document can be changed before that."""
 
-    def __init__(
-        self, root: Path, *, simulated: bool = True, title: str = "vLLM and SGLang on Kimi-K3"
-    ) -> None:
+    def __init__(self, root: Path, *, simulated: bool = True, title: str = "vLLM and SGLang on Kimi-K3") -> None:
         self.root = root
         self.sheet: dict[str, Any] = {
-            "experiment": "default", "title": title, "simulated": simulated,
-            "hardware": {"gpu": "NVIDIA B300", "gpus": 8}, "published": None, "key": key_of("report"),
-            "variants": {}, "cells": [], "deployments": [], "retest": [], "plan": {"deployments": []},
+            "experiment": "default",
+            "title": title,
+            "simulated": simulated,
+            "hardware": {"gpu": "NVIDIA B300", "gpus": 8},
+            "published": None,
+            "key": key_of("report"),
+            "variants": {},
+            "cells": [],
+            "deployments": [],
+            "retest": [],
+            "plan": {"deployments": []},
             "versions": {"crossover": "0.1.0"},
-        }  # fmt: skip
+        }
 
     def put(self, path: str, document: Any) -> str:
         """Writes a JSON document below the root and returns its path."""
@@ -59,22 +65,44 @@ class SheetFactory:
     def variant(self, name: str, engine: str | None = None, **more: Any) -> None:
         """Adds a variant."""
         self.sheet["variants"][name] = {
-            "engine": engine or name, "version": "0.32.0", "image": f"example/{engine or name}:kimi-k3", "launcher": "process",
-            "arguments": {"tensor-parallel-size": 8, "enable-prefix-caching": True}, "environment": {"A": "1"},
-            "simulated": self.sheet["simulated"], **more,
-        }  # fmt: skip
+            "engine": engine or name,
+            "version": "0.32.0",
+            "image": f"example/{engine or name}:kimi-k3",
+            "launcher": "process",
+            "arguments": {"tensor-parallel-size": 8, "enable-prefix-caching": True},
+            "environment": {"A": "1"},
+            "simulated": self.sheet["simulated"],
+            **more,
+        }
 
-    def cell(self, variant: str, context: int, metrics: dict[str, Any], *, dataset: str = "random", concurrency: int = 10,
-             repeat: int = 0, engine_report: dict[str, Any] | None = None) -> dict[str, Any]:  # fmt: skip
+    def cell(
+        self,
+        variant: str,
+        context: int,
+        metrics: dict[str, Any],
+        *,
+        dataset: str = "random",
+        concurrency: int = 10,
+        repeat: int = 0,
+        engine_report: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
         """Makes a cell with its documents and returns its row (which the caller adds where it belongs)."""
         name = f"{variant}/{dataset}/{context}/c{concurrency}/r{repeat}"
         key = key_of(f"run {name}")
         metrics_key = key_of(f"metrics {name}")
         row = {
-            "id": name, "variant": variant, "dataset": dataset, "input_tokens": context, "output_tokens": 3000,
-            "concurrency": concurrency, "rate_per_s": None, "repeat": repeat, "run_key": key, "run": f"results/run/{key}",
+            "id": name,
+            "variant": variant,
+            "dataset": dataset,
+            "input_tokens": context,
+            "output_tokens": 3000,
+            "concurrency": concurrency,
+            "rate_per_s": None,
+            "repeat": repeat,
+            "run_key": key,
+            "run": f"results/run/{key}",
             "metrics": self.put(f"results/metrics/{metrics_key}/metrics.json", metrics),
-        }  # fmt: skip
+        }
         recipe = {"workload": {"dataset": dataset, "input_tokens": context}, "engine": variant}
         entry = {
             "kind": "run",
@@ -85,9 +113,7 @@ class SheetFactory:
         }
         self.put(f"results/run/{key}/entry.json", entry)
         if engine_report is not None:
-            row["engine_report"] = self.put(
-                f"results/engine_report/{key_of('er' + name)}/report.json", engine_report
-            )
+            row["engine_report"] = self.put(f"results/engine_report/{key_of('er' + name)}/report.json", engine_report)
         return row
 
     def deployment(self, variant: str, rows: list[dict[str, Any]], prepare_s: int = 600) -> None:
@@ -99,10 +125,17 @@ class SheetFactory:
         for row in rows:
             cells.append({"id": row["id"], "start": stamp(at), "end": stamp(at + 200)})
             at += 202
-        self.put(f"{entry}/timeline.json", {
-            "launched": stamp(0), "ready": stamp(prepare_s), "warmup_start": stamp(prepare_s), "warmup_end": stamp(prepare_s + 38),
-            "cells": cells, "stopped": stamp(at + 5),
-        })  # fmt: skip
+        self.put(
+            f"{entry}/timeline.json",
+            {
+                "launched": stamp(0),
+                "ready": stamp(prepare_s),
+                "warmup_start": stamp(prepare_s),
+                "warmup_end": stamp(prepare_s + 38),
+                "cells": cells,
+                "stopped": stamp(at + 5),
+            },
+        )
         self.put(
             f"{entry}/entry.json",
             {"kind": "deployment", "key": key, "recipe": {"engine": variant}, "observed": {}, "files": {}},
@@ -128,14 +161,24 @@ def spread(mean: float, unit: str, n: int = 10, width: float = 0.1) -> dict[str,
     """Returns a distribution around `mean`, with the percentiles withheld that ten requests cannot bound."""
     low, high = mean * (1 - width), mean * (1 + width)
     return {
-        "unit": unit, "n": n, "mean": mean, "min": low, "max": high, "p50": mean, "p90": None, "p99": None,
+        "unit": unit,
+        "n": n,
+        "mean": mean,
+        "min": low,
+        "max": high,
+        "p50": mean,
+        "p90": None,
+        "p99": None,
         "ci95": {"mean": [mean * 0.97, mean * 1.03], "p50": [low, high]},
-        "withheld": {"p90": "90 % needs 29 requests, there are 10", "p99": "99 % needs 299 requests, there are 10"},
-    }  # fmt: skip
+        "withheld": {
+            "p90": "90 % needs 29 requests, there are 10",
+            "p99": "99 % needs 299 requests, there are 10",
+        },
+    }
 
 
 def metrics(engine: str, context: int, *, simulated: bool = True, factor: float = 1.0) -> dict[str, Any]:
-    """Returns the metrics of a cell of the published comparison; other contexts are drawn between and beyond."""
+    """Returns the metrics of a cell of the published order; other contexts lie between and beyond."""
     e2e, decode, ttft, accept = _between(engine, context)
     e2e, ttft, decode = e2e * factor, ttft * factor, decode / factor
     tpot = (e2e - ttft) / 2999
@@ -146,39 +189,92 @@ def metrics(engine: str, context: int, *, simulated: bool = True, factor: float 
         for k in range(max(1, context // 32768))
     ]
     return {
-        "status": "ok", "reason": None, "log_tail": [], "simulated": simulated, "clock_scale": 1.0,
+        "status": "ok",
+        "reason": None,
+        "log_tail": [],
+        "simulated": simulated,
+        "clock_scale": 1.0,
         "workload": {"dataset": "random", "input_tokens": context, "output_tokens": 3000, "concurrency": 10},
         "requests": {"ok": 10, "failed": 0, "incomplete": 0},
         "tokens": {"prompt": 10 * context, "completion": 30_000, "source": "usage"},
         "duration_s": total,
         "metrics": {
-            "ttft_s": spread(ttft, "s"), "ttfot_s": spread(ttft * 1.3, "s"), "e2e_s": spread(e2e, "s"),
-            "tpot_s": spread(tpot, "s"), "itl_s": spread(tpot, "s", n=29_990), "icl_s": spread(tpot * accept, "s", n=12_000),
+            "ttft_s": spread(ttft, "s"),
+            "ttfot_s": spread(ttft * 1.3, "s"),
+            "e2e_s": spread(e2e, "s"),
+            "tpot_s": spread(tpot, "s"),
+            "itl_s": spread(tpot, "s", n=29_990),
+            "icl_s": spread(tpot * accept, "s", n=12_000),
             "output_tok_s": {"unit": "tok/s", "value": 30_000 / total, "withheld": None},
-            "stable_decode_tok_s": {"unit": "tok/s", "value": decode, "withheld": None, "n": 24, "ci95": [decode * 0.96, decode * 1.04]},
+            "stable_decode_tok_s": {
+                "unit": "tok/s",
+                "value": decode,
+                "withheld": None,
+                "n": 24,
+                "ci95": [decode * 0.96, decode * 1.04],
+            },
             "goodput": {"unit": "share", "value": None, "withheld": None},
         },
         "audits": [
-            {"audit": "bound", "verdict": "passed", "subject": "output_tok_s", "reported": 1, "bound": 2, "why": "", "advice": "",
-             "withholds": []},
-            {"audit": "closure", "verdict": "passed", "subject": "e2e_s", "why": "", "advice": "", "withholds": []},
-            {"audit": "sample_floor", "verdict": "under-sampled", "subject": "ttft_s.p90",
-             "why": "ten requests cannot bound a 90th percentile", "advice": "send at least 29 requests", "withholds": ["ttft_s.p90"]},
+            {
+                "audit": "bound",
+                "verdict": "passed",
+                "subject": "output_tok_s",
+                "reported": 1,
+                "bound": 2,
+                "why": "",
+                "advice": "",
+                "withholds": [],
+            },
+            {
+                "audit": "closure",
+                "verdict": "passed",
+                "subject": "e2e_s",
+                "why": "",
+                "advice": "",
+                "withholds": [],
+            },
+            {
+                "audit": "sample_floor",
+                "verdict": "under-sampled",
+                "subject": "ttft_s.p90",
+                "why": "ten requests cannot bound a 90th percentile",
+                "advice": "send at least 29 requests",
+                "withholds": ["ttft_s.p90"],
+            },
         ],
         "contamination": {"requests": [], "metrics_without": {}},
         "engine": {
-            "acceptance_length": {"mean": accept, "n": 30}, "prefill_chunks": chunks, "prefix_hit_rate": 0.0,
+            "acceptance_length": {"mean": accept, "n": 30},
+            "prefill_chunks": chunks,
+            "prefix_hit_rate": 0.0,
             "stable_decode_tok_s": {"mean": decode * 0.99, "min": decode * 0.9, "max": decode * 1.1, "n": 24},
-            "startup": {"weights_load_s": 163.8, "model_load_s": 210.0, "compile_s": 0.0, "graph_capture_s": 86.0,
-                        "engine_init_s": 409.6},
+            "startup": {
+                "weights_load_s": 163.8,
+                "model_load_s": 210.0,
+                "compile_s": 0.0,
+                "graph_capture_s": 86.0,
+                "engine_init_s": 409.6,
+            },
             "effective_config": CONFIG.get(engine, {}),
-            "incidents": [{"t": None, "kind": "jit_compile", "severity": "warning", "count": 4,
-                           "message": "kernel compiled during inference", "advice": "cover these shapes in the warm-up"}],
+            "incidents": [
+                {
+                    "t": None,
+                    "kind": "jit_compile",
+                    "severity": "warning",
+                    "count": 4,
+                    "message": "kernel compiled during inference",
+                    "advice": "cover these shapes in the warm-up",
+                }
+            ],
         },
-        "series": {"t_s": times, "running": [min(10, step) if step < 36 else 40 - step for step in range(41)],
-                   "output_tok_s": [decode] * 41},
+        "series": {
+            "t_s": times,
+            "running": [min(10, step) if step < 36 else 40 - step for step in range(41)],
+            "output_tok_s": [decode] * 41,
+        },
         "fitness": {"clock": "kernel"},
-    }  # fmt: skip
+    }
 
 
 def failed_metrics(
@@ -200,16 +296,14 @@ def failed_metrics(
 
 
 def full(root: Path, *, simulated: bool = True) -> SheetFactory:
-    """Returns a sheet of eight cells: one failed, one with a withheld figure, one contaminated; retest items; deployments."""
+    """Returns a sheet of eight cells: one failed, one with a withheld figure, one contaminated."""
     factory = SheetFactory(root, simulated=simulated)
     for engine in ("vllm", "sglang"):
         factory.variant(engine)
         rows = []
         for dataset in ("random", "sharegpt-shaped"):
             for context in (64_000, 200_000):
-                document = metrics(
-                    engine, context, simulated=simulated, factor=1.0 if dataset == "random" else 0.9
-                )
+                document = metrics(engine, context, simulated=simulated, factor=1.0 if dataset == "random" else 0.9)
                 _plant(document, engine, dataset, context)
                 if (engine, dataset, context) == ("sglang", "sharegpt-shaped", 200_000):
                     document = failed_metrics()
@@ -222,44 +316,68 @@ def full(root: Path, *, simulated: bool = True) -> SheetFactory:
 
 def _plant(document: dict[str, Any], engine: str, dataset: str, context: int) -> None:
     if (engine, dataset, context) == ("vllm", "sharegpt-shaped", 200_000):
-        document["metrics"]["output_tok_s"]["withheld"] = (
-            "impossible: 1111.6 tok/s is 10.9 times what wall time allows"
+        document["metrics"]["output_tok_s"]["withheld"] = "impossible: 1111.6 tok/s is 10.9 times what wall time allows"
+        document["audits"][0].update(
+            verdict="impossible",
+            why="1111.6 tok/s is 10.9 times what wall time allows",
+            advice="divide by wall time",
+            withholds=["output_tok_s"],
         )
-        document["audits"][0].update(verdict="impossible", why="1111.6 tok/s is 10.9 times what wall time allows",
-                                     advice="divide by wall time", withholds=["output_tok_s"])  # fmt: skip
     if (engine, dataset, context) == ("vllm", "random", 64_000):
         cleaner = {**document["metrics"], "ttft_s": spread(31.0, "s", n=6)}
-        document["contamination"] = {"requests": [{"request": r, "kinds": ["jit_compile"]} for r in range(4)],
-                                     "metrics_without": cleaner}  # fmt: skip
-        document["audits"].append({"audit": "contamination", "verdict": "contaminated", "subject": "ttft_s",
-                                   "why": "4 of 10 requests overlap JIT compilation", "advice": "retest item 8", "withholds": []})  # fmt: skip
+        document["contamination"] = {
+            "requests": [{"request": r, "kinds": ["jit_compile"]} for r in range(4)],
+            "metrics_without": cleaner,
+        }
+        document["audits"].append(
+            {
+                "audit": "contamination",
+                "verdict": "contaminated",
+                "subject": "ttft_s",
+                "why": "4 of 10 requests overlap JIT compilation",
+                "advice": "retest item 8",
+                "withholds": [],
+            }
+        )
 
 
 def _measured_item(factory: SheetFactory, simulated: bool) -> dict[str, Any]:
     cells = []
     for context in (64_000, 200_000):
-        row = factory.cell(
-            "vllm-prefill-4096", context, metrics("vllm", context, simulated=simulated, factor=0.93)
-        )
+        row = factory.cell("vllm-prefill-4096", context, metrics("vllm", context, simulated=simulated, factor=0.93))
         cells.append(row)
     factory.variant("vllm-prefill-4096", engine="vllm")
     return {
-        "id": 1, "title": "Long prefills in smaller parts", "status": "measured", "cells": cells,
+        "id": 1,
+        "title": "Long prefills in smaller parts",
+        "status": "measured",
+        "cells": cells,
         "hypothesis": "Long prefills that take the whole budget hold up running requests.",
-        "change": {"variant": "vllm", "arguments": {"long-prefill-token-threshold": 4096}},
-        "decision": {"text": "Adopt if TTFT falls by 5 % or more and decode throughput does not fall."},
+        "change": {
+            "variants": {"vllm-prefill-4096": {"inherits": "vllm", "arguments": {"long-prefill-token-threshold": 4096}}}
+        },
+        "decision": {
+            "text": "Keep the threshold where mean E2E does not grow.",
+            "metric": "e2e_s",
+            "candidate": "vllm-prefill-4096",
+            "baseline": "vllm",
+            "ratio_below": 1.0,
+        },
         "gpu_hours_predicted": 2.6,
-    }  # fmt: skip
+    }
 
 
 def _open_item() -> dict[str, Any]:
     return {
-        "id": 6, "title": "SGLang without DCP", "status": "not run", "cells": [],
+        "id": 6,
+        "title": "SGLang without DCP",
+        "status": "not run",
+        "cells": [],
         "hypothesis": "Decode context parallelism alone explains the flat decode step of SGLang.",
-        "change": {"variant": "sglang", "arguments": {"dcp-size": None}},
+        "change": {"variants": {"sglang-dcp1": {"inherits": "sglang", "arguments": {"dcp-size": None}}}},
         "decision": {"text": "Attribute the 200K lead to DCP if the step time at 200K rises by 20 % or more."},
         "gpu_hours_predicted": 3.1,
-    }  # fmt: skip
+    }
 
 
 def _between(engine: str, context: int) -> tuple[float, float, float, float]:

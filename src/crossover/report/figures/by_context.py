@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from crossover.report.analysis import Crossing, Workload
-from crossover.report.context import Context, cell_label, workload_label
+from crossover.report.analysis import Crossing, about
+from crossover.report.context import Context
 from crossover.report.figures.model import MAX_PANELS, MAX_SERIES, Figure, Panel
 from crossover.report.figures.style import BAND, INK, look, looks
 from crossover.report.formatting import number, slug, tokens
+from crossover.report.labels import cell_label, workload_label
 from crossover.report.quantities import QUANTITIES, Quantity
 
 if TYPE_CHECKING:
@@ -119,10 +120,11 @@ def _mark(axes: Axes, crossings: Sequence[Crossing]) -> None:
     for one in crossings[:3]:
         if one.context is None:
             continue
-        if one.low is not None and one.high is not None:
-            axes.axvspan(one.low, one.high, color=BAND, alpha=0.18, linewidth=0)
+        low, high = one.estimate.low, one.estimate.high
+        if low is not None and high is not None:
+            axes.axvspan(low, high, color=BAND, alpha=0.18, linewidth=0)
         axes.axvline(one.context, color=BAND, linewidth=1.3, linestyle=(0, (2, 2)))
-        label = f"crossover {tokens(round(one.context, -3))}"
+        label = f"crossover {about(one.context)}"
         axes.annotate(
             label,
             (one.context, 0.03),
@@ -138,6 +140,3 @@ def _told(quantity: Quantity, mine: pd.DataFrame, variant: str) -> str:
     means = mine.groupby("context_tokens")[quantity.key].mean()
     points = ", ".join(f"{number(float(value))} at {tokens(int(at))}" for at, value in means.items())  # type: ignore[call-overload]
     return f"{variant}: {points}"
-
-
-__all__ = ["Workload", "build"]

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from crossover.report.context import Context, workload_label
+from crossover.report.context import Context
 from crossover.report.figures.model import MAX_PANELS, Figure, Panel, room_for
 from crossover.report.figures.style import SURFACE, look
 from crossover.report.formatting import number, slug, tokens
+from crossover.report.labels import workload_label
 from crossover.report.quantities import QUANTITIES, Quantity
 from crossover.report.sheet import Cell
 

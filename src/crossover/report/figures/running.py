@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from crossover.report.context import Context, workload_label
+from crossover.report.context import Context
 from crossover.report.figures.model import MAX_PANELS, MAX_SERIES, Figure, Panel
 from crossover.report.figures.style import look
 from crossover.report.formatting import number, slug, tokens
+from crossover.report.labels import workload_label
 from crossover.report.sheet import Cell
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from crossover.report.context import Context, cell_label
+from crossover.report.context import Context
+from crossover.report.labels import cell_label
 from crossover.report.sheet import Cell
 from crossover.report.tables.cells import QUIET
 from crossover.report.tables.model import Column, Datum, Table

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from crossover.report.context import Context, cell_label, load_label
+from crossover.report.context import Context
 from crossover.report.formatting import interval, number, percent, plural, tokens
+from crossover.report.labels import load_label
 from crossover.report.quantities import QUANTITIES, Quantity
 from crossover.report.sheet import Cell, Reading
 from crossover.report.tables.model import Column, Datum, Table
@@ -89,5 +90,3 @@ def _audits(cell: Cell) -> Datum:
 
 
 QUIET = ("passed", "not applicable", "rounding")
-
-__all__ = ["QUIET", "build", "cell_label", "reading_datum"]

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from crossover.report.context import Context, cell_label
+from crossover.report.context import Context
 from crossover.report.formatting import number
+from crossover.report.labels import cell_label
 from crossover.report.quantities import QUANTITIES
 from crossover.report.tables.model import Column, Datum, Table
 

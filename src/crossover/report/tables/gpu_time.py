@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from crossover.report.context import Context, entry_href
+from crossover.report.context import Context
 from crossover.report.formatting import duration, percent
+from crossover.report.labels import entry_href
 from crossover.report.tables.model import Column, Datum, Table
 from crossover.report.timeline import shares
 

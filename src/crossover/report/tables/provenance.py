@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from crossover.report.context import Context, cell_label, entry_href
+from crossover.report.context import Context
 from crossover.report.formatting import short_key
+from crossover.report.labels import cell_label, entry_href
 from crossover.report.tables.model import Column, Datum, Table
 
 

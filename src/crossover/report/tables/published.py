@@ -22,7 +22,7 @@ def build(context: Context) -> Table | None:
         Column("published", "Published", numeric=True, interval=True),
         Column("measured", "Measured", numeric=True, interval=True),
         Column("ratio", "Measured / published", numeric=True),
-        Column("published_verdict", "Audit of the published figure"),
+        Column("published_verdict", "Published figure's audit"),
     )
     rows = []
     for one in found:
@@ -55,12 +55,18 @@ def build(context: Context) -> Table | None:
                 ),
                 measured,
                 Datum(number(one.ratio), one.ratio, tone=_tone(one.ratio)),
-                Datum(one.verdict or "none", tone="warn" if one.verdict else "quiet"),
+                _finding(context, one.verdict, one.why),
             ]
         )
     source = str(context.sheet.published.get("source") or "published figures")
     lead = f"Source: {source}. A published figure that its own audit rejects is no target."
     return Table("published", "Beside the published figures", lead, columns, rows, shown=120)
+
+
+def _finding(context: Context, verdict: str, why: str) -> Datum:
+    if not verdict:
+        return Datum("no finding", tone="quiet")
+    return Datum(verdict, note=context.notes.number(f"Published figure {verdict}. {why}"), tone="warn")
 
 
 def _tone(ratio: float | None) -> str:

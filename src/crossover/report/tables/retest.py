@@ -23,20 +23,19 @@ def build(context: Context) -> Table | None:
     rows = []
     for item in context.sheet.retest:
         told = outcome(context.sheet, item)
+        left = str(item.document.get("not_included") or "")
+        cost = "predicted" if told.predicted and told.gpu_hours is not None else ""
+        tone = "" if told.measured else "quiet"
         rows.append(
             [
                 Datum(f"{item.id}. {item.title}", item.id),
-                Datum(str(item.document.get("hypothesis") or "–")),
+                Datum(str(item.document.get("hypothesis") or "–"), below=left),
                 Datum(told.change),
-                Datum(told.effect, tone="" if told.measured else "quiet"),
-                Datum(told.decision, below=told.rule, tone="" if told.measured else "quiet"),
-                Datum(
-                    number(told.gpu_hours),
-                    told.gpu_hours,
-                    "predicted" if told.predicted and told.gpu_hours is not None else "",
-                ),
+                Datum("; ".join(told.effects), tone=tone),
+                Datum(told.decision, below=told.rule, tone=tone),
+                Datum(number(told.gpu_hours), told.gpu_hours, cost),
             ]
         )
-    done = sum(1 for item in context.sheet.retest if item.cells)
-    lead = f"{done} of {plural(len(rows), 'item')} measured. An effect is against the base cells alone."
+    done = sum(1 for item in context.sheet.retest if item.applied)
+    lead = f"{done} of {plural(len(rows), 'item')} applied. An effect is candidate over baseline, nothing else changed."
     return Table("retest", "Retest plan", lead, columns, rows)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from crossover.report.context import Context, cell_label
+from crossover.report.context import Context
 from crossover.report.formatting import interval, number
+from crossover.report.labels import cell_label
 from crossover.report.quantities import QUANTITIES, Quantity
 from crossover.report.sheet import Cell
 from crossover.report.tables.cells import reading_datum

@@ -25,13 +25,20 @@ def build(context: Context) -> Table | None:
     rows = [
         [
             Datum(name),
-            *(Datum(str(variant.get(field) or "–")) for field in ("engine", "version", "image", "launcher")),
+            *(Datum(str(variant.get(field) or "–")) for field in ("engine", "version", "image")),
+            Datum(_launcher(variant.get("launcher"))),
             Datum(_flags(variant.get("arguments"))),
             Datum(" ".join(f"{key}={value}" for key, value in (variant.get("environment") or {}).items()) or "–"),
         ]
         for name, variant in context.sheet.variants.items()
     ]
     return Table("variants", "Variants", "As declared; the effective configurations are in the ledger.", columns, rows)
+
+
+def _launcher(launcher: object) -> str:
+    if isinstance(launcher, dict):
+        return str(launcher.get("kind") or "–")
+    return str(launcher or "–")
 
 
 def _flags(arguments: object) -> str:
