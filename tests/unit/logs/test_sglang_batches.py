@@ -1,0 +1,203 @@
+"""Batch lines in the wording of every generation; expected values are read off the lines by eye."""
+
+from __future__ import annotations
+
+import pytest
+
+from crossover.logs import EngineReport, LogReader, read_log
+
+PREFILL = {
+    "0.2.0, GPU number in front": (
+        "[gpu_id=1] Prefill batch. #new-seq: 2, #new-token: 310, #cached-token: 5, cache hit rate: 1.59%, "
+        "#running-req: 4, #queue-req: 7",
+        {"t": None, "rank": {"tp": 1}, "new_seq": 2, "new_tokens": 310, "cached_tokens": 5, "running": 4,
+         "queued": 7, "kv_usage": None, "graph": None, "prefill_tok_s": None},
+    ),
+    "0.2.15, mixed with decode": (
+        "[16:43:29 TP0] Prefill batch(mixed #running-req: 3). #new-seq: 1, #new-token: 20, #cached-token: 0, "
+        "cache hit rate: 0.00%, #queue-req: 2",
+        {"t": "T16:43:29", "running": 3, "queued": 2, "new_tokens": 20},
+    ),
+    "0.4.6, disaggregated prefill": (
+        "[2025-05-31 18:31:21 DP0 TP0] Prefill batch. #new-seq: 1, #new-token: 8192, #cached-token: 0, "
+        "token usage: 0.10, #running-req: 0, #unbootstrapped-req: 0, #queue-req: 5, #transferring-req: 2 ",
+        {"rank": {"dp": 0, "tp": 0}, "queued": 5, "running": 0, "new_tokens": 8192},
+    ),
+    "0.5.2, ends with a comma": (
+        "[2025-09-03 18:33:18 TP0] Prefill batch. #new-seq: 1, #new-token: 103, #cached-token: 1, "
+        "token usage: 0.00, #running-req: 0, #queue-req: 0, ",
+        {"new_tokens": 103, "cached_tokens": 1, "queued": 0},
+    ),
+    "0.5.6, sliding window, iteration number": (
+        "[2025-12-03 18:33:18 TP0] Prefill batch [812], #new-seq: 1, #new-token: 4096, #cached-token: 64, "
+        "full token usage: 0.11, swa token usage: 0.32, #running-req: 2, #queue-req: 1, ",
+        {"new_tokens": 4096, "cached_tokens": 64, "kv_usage": 0.11, "running": 2, "queued": 1},
+    ),
+    "0.5.9, throughput before the graph": (
+        "[2026-02-03 18:33:18] Prefill batch, #new-seq: 1, #new-token: 4096, #cached-token: 0, token usage: 0.11, "
+        "#running-req: 2, #queue-req: 1, input throughput (token/s): 9000.50, cuda graph: False",
+        {"rank": None, "graph": False, "prefill_tok_s": 9000.5},
+    ),
+    "0.5.23, replay, image queue, device timer": (
+        "[2026-11-29 20:56:51 TP0 EP0] Prefill batch, #new-seq: 3, #new-token: 4096, #cached-token: 15, "
+        "token usage: 0.13, #running-req: 1, #queue-req: 6, #pending-token: 7832, #replay-token: 12, "
+        "waiting-image-req: 0, cuda graph: True, input throughput (token/s): 25831.33, "
+        "est. prefill TFLOPS/s (per GPU): 301.22",
+        {"rank": {"tp": 0, "ep": 0}, "pending_tokens": 7832, "graph": True, "prefill_tok_s": 25831.33},
+    ),
+    "with milliseconds and a container's stamp": (
+        "2026-11-29T20:56:51.500000001Z [2026-11-29 20:56:51.482 TP0] Prefill batch, #new-seq: 1, "
+        "#new-token: 13, #cached-token: 0, token usage: 0.00, #running-req: 0, #queue-req: 0, #pending-token: 0, "
+        "cpu graph: False, input throughput (token/s): 11.59",
+        {"t": "2026-11-29T20:56:51.482", "t_outer": "2026-11-29T20:56:51.500000001Z", "new_tokens": 13},
+    ),
+}  # fmt: skip
+
+DECODE = {
+    "0.2.15": (
+        "[16:43:30 TP0] Decode batch. #running-req: 11, #token: 4107, token usage: 0.01, "
+        "gen throughput (token/s): 310.20, #queue-req: 0",
+        {"running": 11, "tokens": 4107, "kv_usage": 0.01, "decode_tok_s": 310.2, "graph": None, "queued": 0},
+    ),
+    "0.4.1, speculation": (
+        "[2025-01-03 18:33:18] Decode batch. #running-req: 1, #token: 137, token usage: 0.00, accept len: 3.10, "
+        "gen throughput (token/s): 115.77, #queue-req: 0",
+        {"accept_len": 3.1, "accept_rate": None, "decode_tok_s": 115.77},
+    ),
+    "0.5.2, sliding window, disaggregated decode": (
+        "[2025-09-03 18:33:18 TP0] Decode batch. #running-req: 4, #full token: 900, full token usage: 0.20, "
+        "#swa token: 300, swa token usage: 0.55, accept len: 2.00, pre-allocated usage: 0.05, #retracted-req: 0, "
+        "cuda graph: True, gen throughput (token/s): 64.20, #queue-req: 2, ",
+        {"tokens": 900, "kv_usage": 0.2, "swa_usage": 0.55, "mamba_usage": None, "queued": 2, "graph": True},
+    ),
+    "0.5.12, hybrid": (
+        "[2026-05-03 18:33:18 TP0] Decode batch [77], #running-req: 4, #full token: 900, full token usage: 0.20, "
+        "mamba num: 8, mamba usage: 0.13, accept len: 2.00, accept rate: 0.33, cuda graph: True, "
+        "gen throughput (token/s): 64.20, #queue-req: 2",
+        {"tokens": 900, "mamba_usage": 0.13, "swa_usage": None, "accept_rate": 0.33},
+    ),
+    "0.5.23, ragged verification, bandwidth": (
+        "[2026-11-29 18:33:18 TP0] Decode batch, #running-req: 4, #token: 900, token usage: 0.20, accept len: 2.00, "
+        "accept rate: 0.14, cap len: 7.50, block accept len: 1.90, cuda graph: False, "
+        "gen throughput (token/s): 64.20, #queue-req: 2, est. decode TFLOPS/s (per GPU): 1.22, "
+        "est. read BW (GB/s per GPU): 100.00, est. write BW (GB/s per GPU): 1.00",
+        {"accept_len": 2.0, "accept_rate": 0.14, "graph": False, "queued": 2, "decode_tok_s": 64.2},
+    ),
+}  # fmt: skip
+
+
+def report_of(*lines: str) -> EngineReport:
+    return read_log(lines, "sglang")
+
+
+@pytest.mark.parametrize("name", PREFILL)
+def test_prefill_line_of_each_generation(name: str) -> None:
+    line, wanted = PREFILL[name]
+    report = report_of(line)
+    assert report.unparsed == 0
+    (row,) = report.to_dict()["prefill_batches"]
+    assert {key: row.get(key) for key in wanted} == wanted
+
+
+@pytest.mark.parametrize("name", DECODE)
+def test_decode_line_of_each_generation(name: str) -> None:
+    line, wanted = DECODE[name]
+    report = report_of(line)
+    assert report.unparsed == 0
+    (row,) = report.to_dict()["decode_batches"]
+    assert {key: row.get(key) for key in wanted} == wanted
+
+
+def test_layout_may_change_within_one_log() -> None:
+    """Two engines' logs in one file, or speculation that begins later: no value slips into another field."""
+    report = report_of(*(line for line, _ in DECODE.values()), *(line for line, _ in DECODE.values()))
+    assert [row.running for row in report.decode_batches] == [11, 1, 4, 4, 4] * 2
+    assert [row.swa_usage for row in report.decode_batches] == [None, None, 0.55, None, None] * 2
+    assert [row.accept_rate for row in report.decode_batches] == [None, None, None, 0.33, 0.14] * 2
+
+
+def decode(second: int, rank: str, running: int = 8, tokens: int = 100, rate: float = 50.0) -> str:
+    return (
+        f"[2026-01-01 00:00:{second:02d} {rank}] Decode batch, #running-req: {running}, #token: {tokens}, "
+        f"token usage: 0.10, cuda graph: True, gen throughput (token/s): {rate:.2f}, #queue-req: 0"
+    )
+
+
+def test_tensor_ranks_repeat_a_batch_and_data_ranks_do_not() -> None:
+    """Two engines of four tensor ranks each: two batches, told by the lowest rank of each."""
+    ranks = [f"DP{dp} TP{tp}" for tp in (3, 1, 0, 2) for dp in (1, 0)]
+    report = report_of(*(decode(1, rank, rate=10.0 + place) for place, rank in enumerate(ranks)))
+    rows = list(report.decode_batches)
+    assert [row.rank for row in rows] == [{"dp": 1, "tp": 0}, {"dp": 0, "tp": 0}]
+    assert [row.decode_tok_s for row in rows] == [14.0, 15.0]  # the places of TP0 in the list above
+
+
+def test_two_equal_batches_of_one_rank_are_two() -> None:
+    """A rank tells of a batch once, so its second equal line is another batch, which the other rank repeats."""
+    lines = [decode(1, "TP0"), decode(1, "TP0"), decode(1, "TP1"), decode(1, "TP1")]
+    assert len(report_of(*lines).decode_batches) == 2
+
+
+def test_the_second_on_which_ranks_disagree_does_not_split_a_batch() -> None:
+    assert len(report_of(decode(1, "PP0 TP0"), decode(2, "PP1 TP0")).decode_batches) == 1
+
+
+def test_equal_batches_seconds_apart_are_two() -> None:
+    assert len(report_of(decode(1, "TP0"), decode(9, "TP1")).decode_batches) == 2
+
+
+def test_snapshot_on_the_way_does_not_count_a_batch_twice() -> None:
+    reader = LogReader("sglang")
+    reader.feed(decode(1, "TP0") + "\n" + decode(1, "TP1") + "\n" + "[2026-01-01 00:00:01] x\n")
+    assert len(reader.report().decode_batches) == 1
+    reader.feed(decode(1, "TP2") + "\n")
+    assert len(reader.finish().decode_batches) == 1
+
+
+def test_health_poll_and_warm_up_are_batches_too() -> None:
+    """They are one-token and 13-token prefills in the log; the reader keeps them, statistics leave them out."""
+    line = PREFILL["0.5.2, ends with a comma"][0].replace("103", "1")
+    assert [row.new_tokens for row in report_of(line).prefill_batches] == [1]
+
+
+def test_cut_line_keeps_its_whole_pairs_and_counts_as_unparsed() -> None:
+    line = DECODE["0.5.12, hybrid"][0]
+    report = report_of(line[: line.index("usage: 0.13") + len("usage: 0.1")])
+    (row,) = report.decode_batches
+    assert (row.running, row.tokens, row.kv_usage, row.mamba_usage) == (4, 900, 0.2, None)
+    assert report.unparsed == 1
+
+
+@pytest.mark.parametrize("cut", ["#queue-", "gen through", "(token/s): 64.", "mamba us"])
+def test_wrapped_line_is_read_whole(cut: str) -> None:
+    """A terminal breaks a line anywhere; what follows has no prefix."""
+    line = DECODE["0.5.12, hybrid"][0]
+    place = line.index(cut) + len(cut)
+    report = report_of(line[:place], line[place:], decode(20, "TP0", running=3))
+    rows = list(report.decode_batches)
+    assert [row.running for row in rows] == [4, 3]
+    assert (rows[0].decode_tok_s, rows[0].mamba_usage, rows[0].queued) == (64.2, 0.13, 2)
+
+
+def test_two_statements_glued_into_one_line() -> None:
+    one, other = decode(1, "TP0", running=5), decode(8, "TP0", running=6)
+    assert [row.running for row in report_of(one + other).decode_batches] == [5, 6]
+    mixed = report_of(PREFILL["0.5.2, ends with a comma"][0] + other)
+    assert [row.new_tokens for row in mixed.prefill_batches] == [103]
+    assert [row.running for row in mixed.decode_batches] == [6]
+
+
+def test_progress_bar_glued_in_front_or_behind() -> None:
+    bar = " 43%|████▎     | 52/122 [01:16<00:30,  2.30it/s]"
+    report = report_of(bar + decode(1, "TP0"), decode(9, "TP0") + bar)
+    assert [row.queued for row in report.decode_batches] == [0, 0]
+    assert report.unparsed == 0
+
+
+def test_time_without_date_may_pass_midnight() -> None:
+    line = (
+        "[{} TP0] Decode batch. #running-req: 1, #token: 1, token usage: 0.00, "
+        "gen throughput (token/s): 1.00, #queue-req: 0"
+    )
+    report = report_of(line.format("23:59:59"), line.format("00:00:40"))
+    assert [row.t for row in report.decode_batches] == ["T23:59:59", "T00:00:40"]
