@@ -41,6 +41,7 @@ class Scenario:
         newline: `lf` or `crlf` line ends of the events.
         split: cut each HTTP chunk into pieces of so many bytes that are sent one by one; 0: whole.
         read_kib_s: how fast the request body is read; 0: as it comes.
+        slow_every: only every so many requests is read at that pace, beginning with the first.
         padding: further bytes in each chunk.
     """
 
@@ -72,6 +73,7 @@ class Scenario:
     newline: str = "lf"
     split: int = 0
     read_kib_s: float = 0.0
+    slow_every: int = 1
     padding: int = 0
 
 

@@ -79,6 +79,7 @@ class GroundTruthServer:
         self._stop = threading.Event()
         self.truth: dict[str, dict[str, Any]] = {}
         self.requests_of_model: Counter[str] = Counter()
+        self.heads_of_model: Counter[str] = Counter()
         self.bodies: list[dict[str, Any]] = []
         self.keep_bodies = False
         self.connections = 0
@@ -146,7 +147,7 @@ class GroundTruthServer:
     def _read(self, client: _Client) -> None:
         slow = client.scenario.read_kib_s if client.scenario else 0
         try:
-            data = client.sock.recv(4096 if slow else 1 << 20)
+            data = client.sock.recv(4096 if slow or client.need < 0 else 1 << 20)
         except BlockingIOError:
             return
         except OSError as error:
@@ -187,7 +188,18 @@ class GroundTruthServer:
         if 0 <= start < 4096:
             # The scenario may slow down the reading of its own request.
             name = bytes(client.buffer[start : start + 400]).split(b'"')
-            client.scenario = parse_scenario(name[3].decode()) if len(name) > 3 else None
+            client.scenario = self._pace(client, name[3].decode()) if len(name) > 3 else None
+
+    def _pace(self, client: _Client, model: str) -> Scenario | None:
+        """Returns the scenario if this request is to be read slowly, and keeps the kernel from reading ahead."""
+        scenario = parse_scenario(model)
+        if not scenario.read_kib_s:
+            return None
+        self.heads_of_model[model] += 1
+        if (self.heads_of_model[model] - 1) % scenario.slow_every:
+            return None
+        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 10)
+        return scenario
 
     def _pause(self, client: _Client, seconds: float) -> None:
         client.paused = True
