@@ -57,16 +57,14 @@ def lines(mix: str, megabytes: int = 8) -> bytes:
     size, second = 0, 0
     while size < megabytes * 1_000_000:
         name = rng.choices(list(weights), list(weights.values()))[0]
-        for template in groups[name] if name != "other" else (rng.choice(OTHER),):
-            second += 1
-            hms = f"{second // 3600 % 24:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
-            line = template.format(
-                port=rng.randrange(30000, 60000), md=f"07-{1 + second // 86400 % 28:02d}", hms=hms,
-                a=rng.uniform(0, 20000), b=rng.uniform(0, 900), n=rng.randrange(64), u=rng.uniform(0, 100),
-                engine=rng.randrange(4),
-            )  # fmt: skip
-            made.append(line)
-            size += len(line)
+        second += 1
+        line = rng.choice(groups[name]).format(
+            port=rng.randrange(30000, 60000), md=f"07-{1 + second // 86400 % 28:02d}", a=rng.uniform(0, 20000),
+            hms=f"{second // 3600 % 24:02d}:{second // 60 % 60:02d}:{second % 60:02d}", b=rng.uniform(0, 900),
+            n=rng.randrange(64), u=rng.uniform(0, 100), engine=rng.randrange(4),
+        )  # fmt: skip
+        made.append(line)
+        size += len(line)
     return "".join(made).encode()
 
 
@@ -98,7 +96,10 @@ def measure(mix: str, gigabytes: float) -> dict[str, float | int | str]:
         "mix": mix,
         "megabytes": round(size / 1e6),
         "lines": report.lines,
-        "records": len(report.intervals) + len(report.speculation) + len(report.prefill_batches) + len(report.decode_batches),
+        "records": len(report.intervals)
+        + len(report.speculation)
+        + len(report.prefill_batches)
+        + len(report.decode_batches),
         "unparsed": report.unparsed,
         "mb_per_cpu_s": round(size / 1e6 / cpu, 1),
         "mb_per_s": round(size / 1e6 / wall, 1),

@@ -41,7 +41,7 @@ def assemble(reader: LogReader) -> EngineReport:
     table = next((table for table in tables() if table.engine == chosen.engine), None)
     if table is not None and chosen.engine is not None:
         table.finish(chosen)
-    found = diagnose(shared.evidence, chosen.config)
+    found = diagnose({**shared.evidence, **chosen.evidence}, chosen.config)
     incidents = _incidents(chosen, shared, found)
     config: dict[str, Any] = dict(chosen.config)
     config["raw"] = dict(chosen.raw)
@@ -125,9 +125,7 @@ def _diagnosed(diagnoses: list[Diagnosis], known: set[str]) -> list[Incident]:
     """Diagnoses whose lines are no incidents of their own stand at the end, without a time."""
     own = {rule.name for rule in rules() if rule.incident}
     return [
-        Incident(
-            None, item.kind, item.severity, 1, f"{item.conclusion} ({item.evidence[0][:160]})", item.advice
-        )
+        Incident(None, item.kind, item.severity, 1, f"{item.conclusion} ({item.evidence[0][:160]})", item.advice)
         for item in diagnoses
         if item.name in own and item.kind not in known
     ]

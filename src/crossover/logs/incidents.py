@@ -82,43 +82,23 @@ class Entry:
 
 _E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
 CATALOGUE: Mapping[Kind, Entry] = {
-    Kind.OOM_RETRY: Entry(
-        _W, "lower the memory fraction or pin the KV bytes; exclude the requests that overlap"
-    ),
-    Kind.OUT_OF_MEMORY: Entry(
-        _E, "lower the memory fraction, the token budget, the concurrency or the length"
-    ),
-    Kind.PREEMPTION: Entry(
-        _W, "the KV pool is too small for this concurrency: latencies include recomputation"
-    ),
-    Kind.RETRACTION: Entry(
-        _W, "the KV pool is too small for this concurrency: retracted requests start again"
-    ),
+    Kind.OOM_RETRY: Entry(_W, "lower the memory fraction or pin the KV bytes; exclude the requests that overlap"),
+    Kind.OUT_OF_MEMORY: Entry(_E, "lower the memory fraction, the token budget, the concurrency or the length"),
+    Kind.PREEMPTION: Entry(_W, "the KV pool is too small for this concurrency: latencies include recomputation"),
+    Kind.RETRACTION: Entry(_W, "the KV pool is too small for this concurrency: retracted requests start again"),
     Kind.JIT_COMPILE: Entry(_W, "let the warm-up cover these shapes; exclude the requests that overlap"),
-    Kind.AUTOTUNE_DISABLED: Entry(
-        _W, "kernels use heuristic tactics: enable autotuning, or compare like with like"
-    ),
-    Kind.SLOW_TOKENIZER: Entry(
-        _W, "tokenisation enters TTFT at long inputs: use a fast tokenizer or send token ids"
-    ),
-    Kind.FP8_KV_SCALE_DEFAULT: Entry(
-        _W, "the engine ran with KV scale 1.0: check quality, or calibrate the scales"
-    ),
-    Kind.FP8_Q_SCALE_DEFAULT: Entry(
-        _N, "the query scale was set to the key's; it matters to some backends only"
-    ),
+    Kind.AUTOTUNE_DISABLED: Entry(_W, "kernels use heuristic tactics: enable autotuning, or compare like with like"),
+    Kind.SLOW_TOKENIZER: Entry(_W, "tokenisation enters TTFT at long inputs: use a fast tokenizer or send token ids"),
+    Kind.FP8_KV_SCALE_DEFAULT: Entry(_W, "the engine ran with KV scale 1.0: check quality, or calibrate the scales"),
+    Kind.FP8_Q_SCALE_DEFAULT: Entry(_N, "the query scale was set to the key's; it matters to some backends only"),
     Kind.FP8_KV_ACCURACY: Entry(_N, "FP8 KV cache: compare quality with a 16-bit cache"),
     Kind.KV_OVERCOMMIT: Entry(_W, "the KV cache took more than the log allows: lower gpu-memory-utilization"),
     Kind.KV_SUGGESTION_WRONG: Entry(_W, "do not follow the engine's suggestion: it cannot be right"),
     Kind.KV_TOO_SMALL: Entry(_E, "lower max-model-len, or give the KV cache more memory"),
     Kind.MAMBA_BLOCKS_TOO_FEW: Entry(_E, "lower max-num-seqs to the number of Mamba cache blocks"),
     Kind.CONTEXT_EXCEEDS_POOL: Entry(_W, "input + output must fit the token pool, not the context length"),
-    Kind.REQUEST_TOO_LONG: Entry(
-        _W, "the request did not fit: the run plan and the server's limits disagree"
-    ),
-    Kind.CONCURRENCY_CAPPED: Entry(
-        _W, "fewer requests run at once than asked for: raise the pool that binds"
-    ),
+    Kind.REQUEST_TOO_LONG: Entry(_W, "the request did not fit: the run plan and the server's limits disagree"),
+    Kind.CONCURRENCY_CAPPED: Entry(_W, "fewer requests run at once than asked for: raise the pool that binds"),
     Kind.GRAPH_SIZES_CAPPED: Entry(_W, "batches above the largest captured size run without a graph"),
     Kind.GRAPH_MODE_CHANGED: Entry(_N, "another graph mode than asked for: name it in the comparison"),
     Kind.KV_PADDING: Entry(_N, "part of the KV memory is padding"),
@@ -129,33 +109,23 @@ CATALOGUE: Mapping[Kind, Entry] = {
     Kind.NCCL_ERROR: Entry(_E, "collective communication failed: look for the first error of any rank above"),
     Kind.PORT_IN_USE: Entry(_E, "another process holds the port: stop it, or choose another port"),
     Kind.SHM_TOO_SMALL: Entry(_E, "give the container more shared memory (--shm-size or --ipc=host)"),
-    Kind.SCHEDULER_EXCEPTION: Entry(
-        _E, "the last line of this traceback is the cause; the server ends with it"
-    ),
+    Kind.SCHEDULER_EXCEPTION: Entry(_E, "the last line of this traceback is the cause; the server ends with it"),
     Kind.GPU_OCCUPIED: Entry(
         _E, "the GPUs have unequal free memory: another process is on them; stop it before measuring"
     ),
     Kind.ENGINE_DIED: Entry(_E, "look at the root cause above this line"),
-    Kind.KILLED: Entry(
-        _E, "killed from outside: check the exit code (137 = out of host memory) and the kernel log"
-    ),
+    Kind.KILLED: Entry(_E, "killed from outside: check the exit code (137 = out of host memory) and the kernel log"),
     Kind.HEALTH_CHECK_FAILED: Entry(_E, "the server stopped answering: look at what runs at that time"),
-    Kind.CUDA_ERROR: Entry(
-        _E, "a kernel failed: rerun with blocking launches to find it; the run is invalid"
-    ),
+    Kind.CUDA_ERROR: Entry(_E, "a kernel failed: rerun with blocking launches to find it; the run is invalid"),
     Kind.START_TIMEOUT: Entry(_E, "raise the engine's ready timeout, or find what it waits for"),
     Kind.FALLBACK_KERNEL: Entry(_W, "a slower kernel than the configured one ran: name it in the comparison"),
     Kind.ALLREDUCE_FALLBACK: Entry(_W, "all-reduce runs on plain NCCL: enable the custom one, or say so"),
     Kind.FUSION_WITHOUT_COMPILATION: Entry(_W, "announced fusions may not run, as compilation is off"),
     Kind.DEVICE_NAME_MISMATCH: Entry(_W, "settings looked up by device name may be another device's"),
     Kind.QUANTIZATION_MISMATCH: Entry(_W, "check quality: the kernel expects another scale format"),
-    Kind.DRAFT_WINDOW_SHORT: Entry(
-        _W, "the draft model sees less than the context: acceptance falls with length"
-    ),
+    Kind.DRAFT_WINDOW_SHORT: Entry(_W, "the draft model sees less than the context: acceptance falls with length"),
     Kind.CONFIG_CONFLICT: Entry(_E, "two options exclude each other in this version: change one"),
-    Kind.CONFIG_ADJUSTED: Entry(
-        _N, "the engine changed what was asked for: compare effective configurations"
-    ),
+    Kind.CONFIG_ADJUSTED: Entry(_N, "the engine changed what was asked for: compare effective configurations"),
     Kind.MODEL_UNSUPPORTED: Entry(_E, "this version does not know the model or the option for it"),
     Kind.MODEL_NOT_FOUND: Entry(_E, "check the model path and what was downloaded"),
     Kind.DOWNLOAD_CORRUPT: Entry(_E, "delete the temporary file and download again; verify digests"),

@@ -61,15 +61,11 @@ def _raw(source: Path | str) -> Iterator[bytes]:
             yield from _chunks(stream)
     except (OSError, EOFError, lzma.LZMAError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(
-            f"cannot be read: {reason}", file=path, remedy="give a log file, or - for stdin"
-        ) from error
+        raise InputError(f"cannot be read: {reason}", file=path, remedy="give a log file, or - for stdin") from error
 
 
 def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
-    read = getattr(
-        stream, "read1", stream.read
-    )  # read1 returns what a pipe has, without waiting for a full block
+    read = getattr(stream, "read1", stream.read)  # read1 returns what a pipe has, without waiting for a full block
     while chunk := read(BLOCK_BYTES):
         yield chunk
 
@@ -332,11 +328,21 @@ def message_of(text: str) -> str:
     return (body or short).strip()[:300]
 
 
+@lru_cache(maxsize=64)
+def _day(date: str) -> float:
+    return seconds_of(f"{date}T00:00:00.0") or 0.0
+
+
 _CLOCK = re.compile(r"(?:(\d{4})?-{0,2}(\d\d)-(\d\d))?T(\d\d):(\d\d):(\d\d(?:\.\d+)?)")
 
 
 def seconds_of(t: str | None) -> float | None:
     """Returns a stamp in seconds, for differences only: a year is 372 days, a missing date is day 0."""
+    if t is not None and t[-9:-8] == "T" and t[-6:-5] == ":":
+        try:
+            return _day(t[:-9]) + int(t[-8:-6]) * 3600 + int(t[-5:-3]) * 60 + int(t[-2:])
+        except ValueError:
+            return None
     match = _CLOCK.match(t) if t else None
     if match is None:
         return None

@@ -56,9 +56,7 @@ def value_of(text: str) -> Any:
                 pass
     if text.startswith("{") and text.endswith("}"):
         return dict(pairs_of_dict(text))
-    if match := re.fullmatch(
-        r"<[\w.]{1,100}\.(\w{1,60}): (.{1,200})>", text
-    ):  # an enum: its text, else its name
+    if match := re.fullmatch(r"<[\w.]{1,100}\.(\w{1,60}): (.{1,200})>", text):  # an enum: its text, else its name
         value = value_of(match[2])
         return value if isinstance(value, str) else match[1]
     return text

@@ -204,11 +204,7 @@ def plain(record: Any) -> dict[str, Any]:
     """Returns a record as a dict that JSON takes; `t_outer` only where there is one."""
     values = record._asdict() if hasattr(record, "_asdict") else _fields(record)
     return {
-        name: list(value)
-        if isinstance(value, tuple)
-        else dict(value)
-        if isinstance(value, Mapping)
-        else value
+        name: list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
         for name, value in values.items()
         if name != "t_outer" or value is not None
     }

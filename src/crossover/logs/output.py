@@ -43,11 +43,7 @@ def write_csv(report: EngineReport, table: str | None, out: IO[str], *, file: st
         table: a name of `RECORDS`, or None.
     """
     name = table or next(
-        (
-            name
-            for name in ("intervals", "decode_batches", "prefill_batches", "incidents")
-            if getattr(report, name)
-        ),
+        (name for name in ("intervals", "decode_batches", "prefill_batches", "incidents") if getattr(report, name)),
         "intervals",
     )
     writer = None

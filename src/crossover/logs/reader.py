@@ -139,21 +139,26 @@ class LogReader:
     ) -> None:
         whole = text[start:end]
         failed = False
+        understood: list[str] = []
         for index, row in rows:
+            if row.instead_of and row.instead_of in understood:
+                continue
             builder = self.builders[index]
             match = row.pattern.search(whole)
-            if match is None:
-                if row.figure:
-                    line = Line(whole, trigger - start, number)
-                    failed |= not (row.joins and self._joined(text, end, line, builder, row))
-                continue
+            good = False
             while match is not None:  # two lines glued together may hold the statement twice
-                if row.handler(builder, Line(whole, match.start(), number), match) is not False:
-                    builder.votes += 1
-                else:
-                    failed |= row.figure
+                good = row.handler(builder, Line(whole, match.start(), number), match) is not False
+                if not good:
+                    break
+                builder.votes += 1
                 again = row.figure and match.end() + _SHORTEST < len(whole)
                 match = row.pattern.search(whole, match.end()) if again else None
+            if good:
+                understood.append(row.name)
+            elif row.joins and self._joined(text, end, Line(whole, trigger - start, number), builder, row):
+                understood.append(row.name)
+            else:
+                failed |= row.figure
         if failed and _DIGIT.search(whole, trigger - start):
             line = Line(whole, trigger - start, number)
             self.unparsed += 1

@@ -85,9 +85,7 @@ def _memory(report: EngineReport) -> Iterator[str]:
     if startup.kv_cache_tokens is not None:
         total = startup.kv_cache_tokens_total
         over = (
-            f", {total:,} over {startup.dp_size} engines"
-            if total and startup.dp_size and startup.dp_size > 1
-            else ""
+            f", {total:,} over {startup.dp_size} engines" if total and startup.dp_size and startup.dp_size > 1 else ""
         )
         yield f"  KV cache              {startup.kv_cache_tokens:,} tokens{over}"
     if startup.max_concurrency is not None:

@@ -30,7 +30,8 @@ class LineKind:
             returning False means "not understood after all".
         figure: the statement carries a figure, so a line with the trigger and a digit that does not match
             counts as unparsed. False for warnings and for triggers that other lines share.
-        joins: terminals wrap this statement: where the pattern fails, up to three lines below are joined on.
+        joins: terminals wrap this statement: where it is not understood, up to three lines below are joined on.
+        instead_of: name of a row; where that one understood the line, this one is not tried.
     """
 
     name: str
@@ -39,6 +40,7 @@ class LineKind:
     handler: Handler
     figure: bool = True
     joins: bool = True
+    instead_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +65,11 @@ def kind(
     *,
     figure: bool = True,
     joins: bool = True,
+    instead_of: str = "",
 ) -> LineKind:
     """Makes a row; `pattern` is compiled verbosely enough to be written over several literals."""
     marks = (triggers,) if isinstance(triggers, str) else tuple(triggers)
-    return LineKind(name, marks, re.compile(pattern), handler, figure, joins)
+    return LineKind(name, marks, re.compile(pattern), handler, figure, joins, instead_of)
 
 
 def build_automaton(tables: Sequence[LogTable]) -> Any:

@@ -94,9 +94,7 @@ class Layout:
             field_of_group[field] = (len(field_of_group), pattern)
             pieces.append(re.escape(match[1]) + ": ?" + pattern)
         # The last key must not be followed by one more, or a layout would hide a longer one.
-        self._pattern = (
-            re.compile(", ".join(pieces) + r"(?!, [#a-zA-Z][\w #-]*:)") if field_of_group else None
-        )
+        self._pattern = re.compile(", ".join(pieces) + r"(?!, [#a-zA-Z][\w #-]*:)") if field_of_group else None
         places = [field_of_group.get(field) for field in self._fields]
         self._readers = [_READ[place[1]] if place else None for place in places]
         self._groups = [place[0] if place else 0 for place in places]
@@ -205,24 +203,36 @@ def flush(builder: Builder) -> None:
 
 
 # A wrapped line must not pass for a whole one: it has no queue yet, or it ends within a key or a value.
-_WHOLE = (
-    r"(?!.*(?:[#:(]|#[\w-]{1,20}|[a-z] ?: ?|throughput[^:]{0,12}:? ?\d*(?:\.\d?)?"
-    r"|: (?:T|F|Tr|Fa|Tru|Fal|Fals))$)"
+_CUT = re.compile(
+    r"(?:[#:(]|#[\w-]{1,20}|[a-z] ?: ?|throughput[^:]{0,12}:? ?\d*(?:\.\d?)?|: (?:T|F|Tr|Fa|Tru|Fal|Fals))$"
 )
+_TAIL = 64
+
+
+def _if_whole(handler: Callable[[Builder, Line, re.Match[str]], bool]) -> Callable[..., bool]:
+    """Leaves a line that ends within a key or a value to the lines below it."""
+
+    def handle(builder: Builder, line: Line, match: re.Match[str]) -> bool:
+        tail = match[0][-_TAIL:]
+        whole = tail[-3:-2] == "." or "#queue-req: " in tail[-16:]  # the usual ends, without a search
+        return (whole or _CUT.search(tail) is None) and handler(builder, line, match)
+
+    return handle
+
 
 KINDS: tuple[LineKind, ...] = (
     kind(
         "prefill_batch",
         "Prefill batch",
-        rf"Prefill batch{_WHOLE}(?: \[\d+\])?(?:\(mixed #running-req: (\d+)\))?[.,]? +"
+        r"Prefill batch(?: \[\d+\])?(?:\(mixed #running-req: (\d+)\))?[.,]? +"
         r"(#new-seq: .*#queue-req: ?\d.*)",
-        _on_prefill,
+        _if_whole(_on_prefill),
     ),
     kind(
         "decode_batch",
         "Decode batch",
-        rf"Decode batch{_WHOLE}(?: \[\d+\])?()[.,] +(#running-req: .*#queue-req: ?\d.*)",
-        _on_decode,
+        r"Decode batch(?: \[\d+\])?()[.,] +(#running-req: .*#queue-req: ?\d.*)",
+        _if_whole(_on_decode),
     ),
     kind(
         "prefill_batch_cut",
@@ -231,6 +241,7 @@ KINDS: tuple[LineKind, ...] = (
         _on_cut("prefill", _on_prefill),
         figure=False,
         joins=False,
+        instead_of="prefill_batch",
     ),
     kind(
         "decode_batch_cut",
@@ -239,5 +250,6 @@ KINDS: tuple[LineKind, ...] = (
         _on_cut("decode", _on_decode),
         figure=False,
         joins=False,
+        instead_of="decode_batch",
     ),
 )

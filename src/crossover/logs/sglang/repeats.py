@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from crossover.logs.lines import Line
@@ -16,6 +17,13 @@ WINDOW_S = 2.5
 _WINDOW_LINES = 512
 _ORDER = ("pp", "attn_cp", "cp", "pcp", "dcp", "moe_dp", "attn_tp", "tp", "moe_tp", "ep", "moe_ep")
 _ENGINES = ("dp", "attn_dp")
+
+
+@lru_cache(maxsize=1024)
+def _places(ranks: tuple[tuple[str, int], ...]) -> tuple[tuple[int, ...], tuple[int | None, ...]]:
+    """Returns (the place among the ranks that repeat, the engine that the rank belongs to)."""
+    rank = dict(ranks)
+    return tuple(rank.get(name, 0) for name in _ORDER), tuple(rank.get(name) for name in _ENGINES)
 
 
 @dataclass(slots=True)
@@ -51,8 +59,8 @@ class Repeats(Generic[T]):
             return True
         seconds = line.seconds()
         self._expire(seconds, line.number)
-        key = (fingerprint, *(rank.get(name) for name in _ENGINES))
-        place = tuple(rank.get(name, 0) for name in _ORDER)
+        place, engines = _places(tuple(rank.items()))
+        key = (fingerprint, engines)
         same = self._by_key.get(key)
         for held in same or ():
             if place not in held.ranks:

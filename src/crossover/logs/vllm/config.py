@@ -115,9 +115,7 @@ def _nested(name: str, value: Any) -> dict[str, Any]:
 
 def _enum(value: Any) -> Any:
     """`<CUDAGraphMode.NONE: 0>` and `CUDAGraphMode.NONE` name a mode: NONE."""
-    if isinstance(value, str) and (
-        match := re.fullmatch(r"<?\w{1,40}\.([A-Z_0-9]{1,40})(?:: [^>]{0,40}>)?", value)
-    ):
+    if isinstance(value, str) and (match := re.fullmatch(r"<?\w{1,40}\.([A-Z_0-9]{1,40})(?:: [^>]{0,40}>)?", value)):
         return match[1]
     return value
 
@@ -137,9 +135,7 @@ def asked(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 
 def _secret(name: str) -> bool:
-    return any(
-        word in name.lower() for word in ("api_key", "token_id_secret", "hf_token", "password", "ssl_key")
-    )
+    return any(word in name.lower() for word in ("api_key", "token_id_secret", "hf_token", "password", "ssl_key"))
 
 
 def effective(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -221,9 +217,7 @@ KINDS = (
         figure=False,
         joins=False,
     ),
-    kind(
-        "max_model_len", "Using max model len", r"Using max model len (\d+)\b", setting("max_model_len", int)
-    ),
+    kind("max_model_len", "Using max model len", r"Using max model len (\d+)\b", setting("max_model_len", int)),
     kind(
         "max_batched_tokens",
         "max_num_batched_tokens=",
@@ -277,9 +271,7 @@ KINDS = (
         setting("kv_cache_dtype"),
         figure=False,
     ),
-    kind(
-        "block_size", "attention block size to", rf"etting attention block size to {NUM} tokens", block_size
-    ),
+    kind("block_size", "attention block size to", rf"etting attention block size to {NUM} tokens", block_size),
     kind(
         "mamba_padding",
         "Padding mamba page size",

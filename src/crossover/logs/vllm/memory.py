@@ -152,8 +152,7 @@ def _check_suggestion(
         builder.incidents.add(
             Kind.KV_OVERCOMMIT,
             line,
-            message=f"KV cache took {kv:.2f} GiB where {advised:.2f} GiB fit: {kv - advised:.2f} GiB too "
-            f"much",
+            message=f"KV cache took {kv:.2f} GiB where {advised:.2f} GiB fit: {kv - advised:.2f} GiB too much",
             advice=f"lower gpu-memory-utilization, or set kv-cache-memory to {int(advised * GIB)} bytes "
             f"({advised:.2f} GiB)",
             rank=rank_label(line),

@@ -102,14 +102,26 @@ _POSITIONS = re.compile(r"Per-position acceptance rate: (\d\.\d+(?:, \d\.\d+)*)"
 
 
 def speculation(builder: Builder, line: Line, match: re.Match[str]) -> bool:
-    """All formats from 0.5 on. Where counts are printed, the rate is taken from them: it is the more exact.
+    """All formats from 0.5 on; today's is read in one go.
 
-    The acceptance length is the printed one, else 1 + accepted / steps, steps = drafted / k. The window is
-    accepted tokens over accepted throughput, as the line may cover an idle time of minutes.
+    Where counts are printed, the rate is taken from them: it is the more exact. The window is accepted tokens over
+    accepted throughput, as the line may cover an idle time of minutes.
     """
+    if match[2] is None:
+        return _any_speculation(builder, line, match)
+    engine, length, accepted_rate, drafted_rate, accepted, drafted, positions = match.groups()[:7]
+    per_position = tuple(map(float, positions.split(", ")))
+    _add_speculation(
+        builder, line, engine, float(length), None, int(accepted), int(drafted),
+        float(accepted_rate), float(drafted_rate), per_position,
+    )  # fmt: skip
+    return True
+
+
+def _any_speculation(builder: Builder, line: Line, match: re.Match[str]) -> bool:
+    """The acceptance length is the printed one, else 1 + accepted / steps, steps = drafted / k."""
     fields = {
-        name: (float(value), unit)
-        for name, value, unit in _SPECULATION.findall(line.text, match.start(), match.end())
+        name: (float(value), unit) for name, value, unit in _SPECULATION.findall(line.text, match.start(), match.end())
     }
     accepted = _tokens(fields, "Accepted", "Number of accepted tokens")
     drafted = _tokens(fields, "Drafted", "Number of draft tokens")
@@ -117,25 +129,45 @@ def speculation(builder: Builder, line: Line, match: re.Match[str]) -> bool:
     length = fields.get("Mean acceptance length", (None, ""))[0]
     if accepted is None and printed is None and length is None:
         return False
-    accepted_rate = fields.get("Accepted throughput", (None, ""))[0]
-    drafted_rate = fields.get("Drafted throughput", (None, ""))[0]
     positions = _POSITIONS.search(line.text, match.start(), match.end())
-    per_position = tuple(map(float, positions[1].split(", "))) if positions else None
-    if accepted is not None and drafted:
-        rate: float | None = round(accepted / drafted, 6)
-    else:
-        rate = None if printed is None else printed[0] / (100 if printed[1] == "%" else 1)
     wanted = fields.get("Number of speculative tokens", (None, ""))[0]
     if length is None and accepted is not None and drafted and wanted:
         length = round(1 + accepted * wanted / drafted, 6)
+    _add_speculation(
+        builder,
+        line,
+        match[8],
+        length,
+        None if printed is None else printed[0] / (100 if printed[1] == "%" else 1),
+        accepted,
+        drafted,
+        fields.get("Accepted throughput", (None, ""))[0],
+        fields.get("Drafted throughput", (None, ""))[0],
+        tuple(map(float, positions[1].split(", "))) if positions else None,
+    )
+    return True
+
+
+def _add_speculation(
+    builder: Builder,
+    line: Line,
+    engine: str | None,
+    length: float | None,
+    printed_rate: float | None,
+    accepted: int | None,
+    drafted: int | None,
+    accepted_rate: float | None,
+    drafted_rate: float | None,
+    per_position: tuple[float, ...] | None,
+) -> None:
     head = line.head
     builder.speculation.append(
         Speculation(
             head.t,
-            int(match[1]) if match[1] else None,
+            int(engine) if engine else None,
             _window(accepted, accepted_rate) or _window(drafted, drafted_rate),
             length,
-            rate,
+            round(accepted / drafted, 6) if accepted is not None and drafted else printed_rate,
             accepted,
             drafted,
             accepted_rate,
@@ -144,7 +176,6 @@ def speculation(builder: Builder, line: Line, match: re.Match[str]) -> bool:
             head.t_outer,
         )
     )
-    return True
 
 
 def _tokens(fields: dict[str, tuple[float, str]], *names: str) -> int | None:
@@ -178,7 +209,10 @@ KINDS = (
     kind(
         "speculation",
         ("SpecDecoding metrics:", "Speculative metrics:"),
-        r"(?:Engine (\d{1,6}): )?(?:SpecDecoding|Speculative) metrics:"
+        r"(?:Engine (\d{1,6}): )?SpecDecoding metrics: Mean acceptance length: (\d+\.\d+), Accepted throughput: "
+        r"(\d+\.\d+) tokens/s, Drafted throughput: (\d+\.\d+) tokens/s, Accepted: (\d+) tokens, Drafted: (\d+) "
+        r"tokens, Per-position acceptance rate: (\d\.\d+(?:, \d\.\d+)*), Avg Draft acceptance rate: \d+\.\d+%"
+        r"|(?:Engine (\d{1,6}): )?(?:SpecDecoding|Speculative) metrics:"
         r"(?:,? [A-Z][A-Za-z -]{3,40}: (?:\d[\d.]*|nan)(?: tokens/s| tokens|%)?(?:, \d[\d.]*)*)+,?",
         speculation,
     ),

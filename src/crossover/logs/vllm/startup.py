@@ -118,9 +118,7 @@ KINDS = (
         rf"torch\.compile (?:takes|took) {NUM} s in total",
         phases("compile_s"),
     ),
-    kind(
-        "dynamo", "Dynamo bytecode transform time", rf"Dynamo bytecode transform time: {NUM} s", compile_part
-    ),
+    kind("dynamo", "Dynamo bytecode transform time", rf"Dynamo bytecode transform time: {NUM} s", compile_part),
     kind(
         "compile_graph",
         ("Compiling a graph for", "Compiling the graph for"),
