@@ -59,7 +59,7 @@ def _plus(one: float | None, other: float | None) -> float | None:
 
 def _binding(pools: list[KvLine]) -> KvLine:
     """The smallest pool: it binds, as all ranks hold the same tokens."""
-    return min(pools, key=lambda pool: (pool.tokens is None, pool.tokens or 0))
+    return min(pools, key=lambda pool: (pool.tokens is None, pool.tokens or 0, pool.gib or 0.0))
 
 
 def _pools(builder: Builder, start: Start) -> None:

@@ -1,0 +1,204 @@
+"""Start-up and memory in the wording of every generation; sums and differences are worked out in the comments."""
+
+# ruff: noqa: E501 (lines stand as the engine prints them)
+
+from __future__ import annotations
+
+from crossover.logs import EngineReport, read_log
+
+
+def report_of(text: str) -> EngineReport:
+    return read_log(text.strip("\n").split("\n"), "sglang")
+
+
+def test_generation_without_durations_gives_differences_of_stamps() -> None:
+    """0.4.1: begin 11:22:07, end 11:22:19 on TP1 = 12 s; TP0 took 11 s. 78.58 - 63.42 = 15.16 GiB."""
+    report = report_of("""
+[2025-01-09 11:22:07 TP1] Load weight begin. avail mem=78.58 GB
+[2025-01-09 11:22:07 TP0] Load weight begin. avail mem=78.50 GB
+[2025-01-09 11:22:18 TP0] Load weight end. type=Qwen2ForCausalLM, dtype=torch.bfloat16, avail mem=63.34 GB
+[2025-01-09 11:22:19 TP1] Load weight end. type=Qwen2ForCausalLM, dtype=torch.bfloat16, avail mem=63.42 GB
+[2025-01-09 11:22:19 TP1] KV Cache is allocated. K size: 26.61 GB, V size: 26.61 GB.
+[2025-01-09 11:22:19 TP0] KV Cache is allocated. K size: 26.60 GB, V size: 26.60 GB.
+[2025-01-09 11:22:19 TP0] Memory pool end. avail mem=9.02 GB
+[2025-01-09 11:22:20 TP0] Capture cuda graph begin. This can take up to several minutes.
+[2025-01-09 11:22:26 TP0] Capture cuda graph end. Time elapsed: 6.31 s
+[2025-01-09 11:22:26 TP1] Capture cuda graph end. Time elapsed: 6.30 s
+[2025-01-09 11:22:27 TP0] max_total_num_tokens=996456, max_prefill_tokens=16384, max_running_requests=4097, context_len=32768
+[2025-01-09 11:22:27 TP1] max_total_num_tokens=996400, max_prefill_tokens=16384, max_running_requests=4097, context_len=32768
+""")
+    start = report.startup
+    assert (start.weights_load_s, start.model_load_s, start.model_load_gib) == (12.0, 12.0, 15.16)
+    assert (start.kv_cache_tokens, start.kv_cache_gib) == (996400, 53.2)  # the smaller rank binds
+    assert (start.graph_capture_s, start.graph_capture_gib, start.graph_sizes) == (6.31, None, None)
+    assert (start.max_running_requests, start.chunked_prefill_tokens) == (4097, None)
+    assert report.unparsed == 0
+
+
+def test_midnight_between_begin_and_end_without_dates() -> None:
+    report = report_of("""
+[23:59:50 TP0] Load weight begin. avail mem=78.58 GB
+[00:00:20 TP0] Load weight end. type=LlamaForCausalLM, dtype=torch.bfloat16, avail mem=63.42 GB
+""")
+    assert report.startup.weights_load_s == 30.0
+
+
+def test_draft_model_is_a_second_load_and_a_second_pool() -> None:
+    """0.4.6 with EAGLE: loads 9 s + 2 s, captures 5.50 + 3.25 + 1.25 s, 1.10 + 0.20 + 0.10 GiB."""
+    report = report_of("""
+[2025-06-01 10:00:00] Load weight begin. avail mem=78.00 GB
+[2025-06-01 10:00:09] Load weight end. type=LlamaForCausalLM, dtype=torch.bfloat16, avail mem=63.00 GB, mem usage=15.00 GB.
+[2025-06-01 10:00:10] KV Cache is allocated. #tokens: 300000, K size: 20.00 GB, V size: 20.00 GB
+[2025-06-01 10:00:10] Memory pool end. avail mem=22.50 GB
+[2025-06-01 10:00:11] Capture cuda graph begin. This can take up to several minutes. avail mem=22.00 GB
+[2025-06-01 10:00:11] Capture cuda graph bs [1, 2, 4, 8]
+[2025-06-01 10:00:16] Capture cuda graph end. Time elapsed: 5.50 s. mem usage=1.10 GB. avail mem=20.90 GB.
+[2025-06-01 10:00:17] Load weight begin. avail mem=20.90 GB
+[2025-06-01 10:00:19] Load weight end. type=LlamaForCausalLMEagle, dtype=torch.bfloat16, avail mem=19.90 GB, mem usage=1.00 GB.
+[2025-06-01 10:00:20] KV Cache is allocated. #tokens: 300000, K size: 0.60 GB, V size: 0.60 GB
+[2025-06-01 10:00:20] Capture draft cuda graph begin. This can take up to several minutes. avail mem=18.60 GB
+[2025-06-01 10:00:23] Capture draft cuda graph end. Time elapsed: 3.25 s. avail mem=18.40 GB. mem usage=0.20 GB.
+[2025-06-01 10:00:25] Capture draft extend cuda graph end. Time elapsed: 1.25 s. mem usage=0.10 GB. avail mem=18.30 GB.
+""")
+    start = report.startup
+    assert (start.weights_load_s, start.model_load_gib) == (11.0, 15.0)
+    assert (start.graph_capture_s, start.graph_capture_gib) == (10.0, 1.4)
+    assert start.graph_sizes == (1, 2, 4, 8)
+    assert (start.kv_cache_tokens, start.kv_cache_gib) == (300000, 40.0)
+    assert [(pool.name, pool.tokens, pool.gib) for pool in report.pools] == [
+        ("target", 300000, 40.0),
+        ("draft", 300000, 1.2),
+    ]
+    # 78.00 visible = 16 weights + 40 KV + 1.2 draft KV + 1.4 graphs + 18.3 left + 1.1 that no line names
+    items = {item.item: item.gib for item in report.memory}
+    assert items == {
+        "visible": 78.0, "weights": 16.0, "kv_cache": 40.0, "draft_kv": 1.2, "cuda_graph": 1.4, "remaining": 18.3,
+    }  # fmt: skip
+
+
+def test_sliding_window_model_has_two_target_pools() -> None:
+    """0.5.6 prints the window pool first; the second line is not a draft's."""
+    report = report_of("""
+[2025-12-01 10:00:00] Use Sliding window memory pool. full_layer_tokens=400000, swa_layer_tokens=320000
+[2025-12-01 10:00:00] KV Cache is allocated. #tokens: 320000, K size: 4.00 GB, V size: 4.00 GB
+[2025-12-01 10:00:00] KV Cache is allocated. #tokens: 400000, K size: 5.00 GB, V size: 5.00 GB
+[2025-12-01 10:00:00] SWAKVPool mem usage: 18.0 GB, swa size: 320000, full size: 400000
+[2025-12-01 10:00:01] KV Cache is allocated. #tokens: 400000, K size: 0.25 GB, V size: 0.25 GB
+""")
+    assert [(pool.name, pool.tokens, pool.gib) for pool in report.pools] == [
+        ("target", 400000, 10.0),
+        ("draft", 400000, 0.5),
+        ("swa", 320000, 8.0),
+    ]
+    assert report.startup.kv_cache_tokens == 400000
+
+
+def test_labelled_pools_and_sizing_after_the_capture() -> None:
+    """0.5.23: the first line reserves addresses only; what is backed is said after the capture."""
+    report = report_of("""
+[2026-11-01 10:00:00] Full KV Cache VA upper bound. dtype: torch.bfloat16, #tokens: 990000, K size: 99.00 GB, V size: 99.00 GB
+[2026-11-01 10:00:20] Capture target decode CUDA graph end. bs=[1, 2], elapsed=4.00 s, mem usage=1.00 GB, avail mem=70.00 GB.
+[2026-11-01 10:00:24] Post-capture KV sizing: KV cache allocated. dtype: torch.bfloat16, #tokens: 500000, KV size: 60.00 GB, avail mem=9.50 GB
+[2026-11-01 10:00:24] Post-capture KV sizing: draft KV cache allocated. dtype: torch.bfloat16, #tokens: 500000, KV size: 1.50 GB
+""")
+    assert [(pool.name, pool.tokens, pool.gib) for pool in report.pools] == [
+        ("target", 500000, 60.0),
+        ("draft", 500000, 1.5),
+    ]
+    assert report.effective_config["kv_cache_dtype"] == "bfloat16"
+
+
+def test_capture_phases_of_the_2026_wording() -> None:
+    """Decode 4.10, prefill 20.40, three draft steps of 1 s: 27.50 s on TP0, which is longer than TP1's 27.40."""
+    lines = []
+    for rank, extra in (("TP0", 0.1), ("TP1", 0.0)):
+        lines += [
+            f"[2026-09-01 10:00:00 {rank}] Capture target verify CUDA graph begin. backend=full, "
+            "num_tokens_per_req=4, bs=[1, 2, 4], avail mem=30.00 GB",
+            f"[2026-09-01 10:00:04 {rank}] Capture target verify CUDA graph end. elapsed={4.0 + extra:.2f} s, "
+            "mem usage=0.50 GB, avail mem=29.50 GB.",
+            f"[2026-09-01 10:00:25 {rank}] Capture target prefill CUDA graph begin. backend=tc_piecewise, "
+            "num_tokens=[64, 128, 256, 512], avail mem=29.50 GB",
+            f"[2026-09-01 10:00:25 {rank}] Capture target prefill CUDA graph end. elapsed=20.40 s, "
+            "mem usage=1.50 GB, avail mem=28.00 GB.",
+            *(
+                f"[2026-09-01 10:00:28 {rank}] Capture draft extend CUDA graph end. step={step}, elapsed=1.00 s, "
+                "mem usage=0.05 GB, avail mem=27.85 GB."
+                for step in range(3)
+            ),
+        ]
+    start = read_log(lines).startup
+    assert (start.graph_capture_s, start.graph_capture_gib) == (27.5, 2.15)
+    assert (start.graph_sizes, start.graph_count) == ((1, 2, 4), 3)
+
+
+def test_count_of_graphs_from_the_bar_where_no_list_is_printed() -> None:
+    bar = "Capturing batches (bs=1 avail_mem=38.07 GB): 100%|█████| 35/35 [00:04<00:00, 10.83it/s]"
+    assert read_log([bar], "sglang").startup.graph_count == 35
+
+
+def test_data_parallel_engines_add_up() -> None:
+    """Two engines: the smallest rank has 119,000 tokens, so 238,000 in all."""
+    report = report_of("""
+[2025-06-01 10:00:00] server_args=ServerArgs(model_path='/m', tp_size=2, dp_size=2, enable_dp_attention=True)
+[2025-06-01 10:00:10 DP0 TP0] KV Cache is allocated. #tokens: 120000, KV size: 8.00 GB
+[2025-06-01 10:00:10 DP1 TP1] KV Cache is allocated. #tokens: 119000, KV size: 7.90 GB
+[2025-06-01 10:00:11 DP0 TP0] max_total_num_tokens=118976, chunked_prefill_size=8192, max_prefill_tokens=16384, \
+max_running_requests=1024, context_len=65536, available_gpu_mem=5.00 GB
+""")
+    start = report.startup
+    assert (start.kv_cache_tokens, start.kv_cache_tokens_total, start.dp_size) == (119000, 238000, 2)
+    assert start.kv_cache_gib == 7.9
+    assert report.effective_config["dp_attention"] is True
+
+
+def test_second_server_in_one_log_counts_alone() -> None:
+    """A restart appends to the log: its figures are not added to those of the server before."""
+    one = """
+[2025-06-01 10:00:00] server_args=ServerArgs(model_path='/m', tp_size=1, context_length=4096)
+[2025-06-01 10:00:01] Load weight begin. avail mem=78.00 GB
+[2025-06-01 10:00:09] Load weight end. type=A, dtype=torch.bfloat16, avail mem=63.00 GB, mem usage=15.00 GB.
+[2025-06-01 10:00:10] KV Cache is allocated. #tokens: 300000, K size: 20.00 GB, V size: 20.00 GB
+[2025-06-01 10:00:16] Capture cuda graph end. Time elapsed: 5.50 s. mem usage=1.10 GB. avail mem=20.90 GB.
+"""
+    report = report_of(one + one.replace("10:00", "11:00").lstrip("\n"))
+    start = report.startup
+    assert (start.weights_load_s, start.graph_capture_s, start.kv_cache_gib) == (8.0, 5.5, 40.0)
+    assert [pool.name for pool in report.pools] == ["target"]
+
+
+def test_readiness_is_the_engines_own_word() -> None:
+    """uvicorn is up before SGLang's warm-up request; a warm-up that fails takes the word back."""
+    up = "[2026-01-10 13:23:20] INFO:     Application startup complete."
+    ready = "[2026-01-10 13:23:26] The server is fired up and ready to roll!"
+    failed = "[2026-01-10 13:23:27] Initialization failed. warmup error: Traceback (most recent call last):"
+    assert read_log([up], "sglang").startup.ready_seen is False
+    found = read_log([up, ready], "sglang").startup
+    assert (found.ready_seen, found.ready) == (True, "2026-01-10T13:23:26")
+    assert read_log([up, failed], "sglang").startup.ready_seen is False
+
+
+def test_autotuning_is_kernel_warm_up() -> None:
+    report = report_of("""
+[2026-07-01 10:00:00 TP0] Running FlashInfer autotune with cache: /root/.cache/x.json
+[2026-07-01 10:00:01 TP1] Running FlashInfer autotune with cache: /root/.cache/x.json
+[2026-07-01 10:01:10 TP0] FlashInfer autotune completed.
+[2026-07-01 10:01:13 TP1] FlashInfer autotune completed.
+""")
+    assert report.startup.kernel_warmup_s == 72.0
+
+
+def test_pool_checker_is_no_limit() -> None:
+    line = "Warning: available_size=90, max_total_num_tokens=100"
+    assert read_log([line], "sglang").startup.kv_cache_tokens is None
+
+
+def test_pool_below_the_context_is_reported_when_it_starts() -> None:
+    line = (
+        "[2026-07-01 10:00:00 TP{}] max_total_num_tokens=59862, chunked_prefill_size=4096, "
+        "max_prefill_tokens=16384, max_running_requests=64, context_len=163840, available_gpu_mem=3.00 GB"
+    )
+    (incident,) = read_log([line.format(0), line.format(1)], "sglang").incidents
+    assert (incident.kind, incident.count) == ("context_exceeds_pool", 1)
+    assert "59862" in incident.message
+    assert "163840" in incident.message
