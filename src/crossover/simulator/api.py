@@ -101,7 +101,7 @@ def _prompt_of(asked: Mapping[str, Any], chat: bool) -> str | Sequence[int]:
         if len(prompt) != 1:
             raise RequestError("The simulated engine answers one prompt a request.")
         prompt = prompt[0]
-    if isinstance(prompt, str) or (isinstance(prompt, list) and all(isinstance(item, int) for item in prompt)):
+    if isinstance(prompt, str) or (isinstance(prompt, list) and set(map(type, prompt)) <= {int}):
         return prompt
     raise RequestError("prompt: a text or a list of token ids is required")
 

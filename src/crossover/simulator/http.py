@@ -88,6 +88,8 @@ class Connection:
         if len(parts) != 3 or not length.isdigit() or int(length) > _MOST_BODY or "transfer-encoding" in headers:
             return 400
         if len(self._in) < end + 4 + int(length):
+            if headers.get("expect", "").lower() == "100-continue" and len(self._in) == end + 4:
+                self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             return None
         body = bytes(self._in[end + 4 : end + 4 + int(length)])
         del self._in[: end + 4 + int(length)]
@@ -162,6 +164,11 @@ class Hub:
         self._listener = listener
         return int(listener.getsockname()[1])
 
+    @property
+    def bound(self) -> bool:
+        """Tells whether the port has been taken."""
+        return self._listener is not None
+
     def listen(self) -> None:
         """Starts to accept. Raises OSError."""
         assert self._listener is not None
@@ -189,14 +196,18 @@ class Hub:
                         readable.append(connection)
                     else:
                         self.drop(connection)
-                if event & select.EPOLLOUT and fileno in self._connections:
+                if event & select.EPOLLOUT and self.holds(connection):
                     connection.flush()
         for connection in readable:
             self.pump(connection)
 
+    def holds(self, connection: Connection) -> bool:
+        """Tells whether a connection is still open (its descriptor may belong to a later one by now)."""
+        return self._connections.get(connection.fileno) is connection
+
     def pump(self, connection: Connection) -> None:
         """Hands out the requests that the connection holds, one at a time."""
-        while not connection.busy and connection.fileno in self._connections:
+        while not connection.busy and self.holds(connection):
             request = connection.next_request()
             if request is None:
                 return
@@ -211,18 +222,19 @@ class Hub:
         while self.dirty:
             connections, self.dirty = self.dirty, []
             for connection in connections:
-                if connection.fileno in self._connections:
+                if self.holds(connection):
                     connection.flush()
 
     def want_write(self, connection: Connection, wanted: bool) -> None:
         """Watches for the socket to become writable, or stops watching."""
-        if connection.fileno in self._connections:
+        if self.holds(connection):
             self._epoll.modify(connection.fileno, select.EPOLLIN | (select.EPOLLOUT if wanted else 0))
 
     def drop(self, connection: Connection) -> None:
         """Closes a connection and tells whoever was answering on it."""
-        if self._connections.pop(connection.fileno, None) is None:
+        if not self.holds(connection):
             return
+        del self._connections[connection.fileno]
         with contextlib.suppress(OSError):
             self._epoll.unregister(connection.fileno)
         connection.sock.close()

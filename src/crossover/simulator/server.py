@@ -17,7 +17,7 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,28 +26,22 @@ from crossover.errors import CrossoverError
 from crossover.simulator import endpoints
 from crossover.simulator.api import Parsed, RequestError, parse
 from crossover.simulator.clock import Clock
+from crossover.simulator.ending import Ended
 from crossover.simulator.faults import Faults
 from crossover.simulator.http import Connection, Hub, Request, head, whole
-from crossover.simulator.log_base import Lines, Note, Phase
+from crossover.simulator.lag import LagMeter
+from crossover.simulator.log_base import Lines
 from crossover.simulator.log_sglang import SglangLog
 from crossover.simulator.log_vllm import VllmLog
-from crossover.simulator.planted import WrongCache
+from crossover.simulator.planted import Triggers, WrongCache
 from crossover.simulator.scheduler import Scheduler, Step
 from crossover.simulator.scheduler import Sequence as Running
 from crossover.simulator.server_info import Counters
 from crossover.simulator.settings import Settings
+from crossover.simulator.startup import plan_start
 from crossover.simulator.wire import Answer, error_body, frame, last_frame
 
-_LATE_REAL_S = 0.002  # a step delivered later than this counts as late
 _LOGS: dict[str, Callable[[Settings, Lines, Faults], Any]] = {"vllm": VllmLog, "sglang": SglangLog}
-
-
-class Ended(BaseException):
-    """The process is to end with this status."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
 
 
 @dataclass
@@ -97,15 +91,15 @@ class Simulator:
         self.hub = Hub(self._handle, self.clock.now)
         self.served = self._served_names()
         self.ready = False
-        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self.timers: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._numbers = itertools.count()
         self._step: Step | None = None
-        self._last_end_s = 0.0
+        self.last_end_s = 0.0
         self._stopping: int | None = None
         self._dropped = 0.0
-        self._lag_reported_s = 0.0
-        self._lag_window = (0, 0, 0.0)  # steps, late ones, worst real lag, since the last report
+        self.triggers = Triggers(self.faults)
+        self.lag = LagMeter(self.clock, self.counters, self.log.note)
 
     # --- life
 
@@ -121,7 +115,7 @@ class Simulator:
         gc.freeze()
         gc.set_threshold(100_000, 20, 20)
         try:
-            self._plan_start()
+            plan_start(self)
             while True:
                 self._turn(wake)
         except Ended as ended:
@@ -138,14 +132,14 @@ class Simulator:
 
     def _turn(self, wake: socket.socket) -> None:
         now = self.clock.now()
-        while self._timers and self._timers[0][0] <= now:
-            heapq.heappop(self._timers)[2]()
+        while self.timers and self.timers[0][0] <= now:
+            heapq.heappop(self.timers)[2]()
         self._advance(now)
         self.hub.flush()
         self.lines.flush()
         if self._stopping is not None:
             self._shut_down()
-        due = min(self._timers[0][0] if self._timers else math.inf, self._step.end_s if self._step else math.inf)
+        due = min(self.timers[0][0] if self.timers else math.inf, self._step.end_s if self._step else math.inf)
         self.hub.wait(None if due == math.inf else max(0.0, self.clock.real_until(due)))
         with contextlib.suppress(BlockingIOError):
             wake.recv(64)
@@ -156,75 +150,18 @@ class Simulator:
         self._stopping = number
 
     def _shut_down(self) -> None:
-        self._report_lag(final=True)
+        self.lag.report()
         self.log.shutdown(self.clock.now(), len(self.scheduler.running))
         raise Ended(0)
 
-    def _at(self, sim_s: float, action: Callable[[], None]) -> None:
-        heapq.heappush(self._timers, (sim_s, next(self._order), action))
+    def at(self, sim_s: float, action: Callable[[], None]) -> None:
+        """Runs `action` once the simulated clock has reached `sim_s`."""
+        heapq.heappush(self.timers, (sim_s, next(self._order), action))
 
-    # --- start-up
+    # --- timers
 
-    def _plan_start(self) -> None:
-        slow = self.faults.number("slow-start") or 1.0
-        if self.settings.dialect == "vllm":
-            self._take_port()
-        time_s = 0.0
-        phases: list[Phase] = self.log.phases(self.host, self.port)
-        for phase in phases:
-            self._at(time_s, partial(self._say, phase.begin, time_s))
-            if phase.name == "weights":
-                self._at(time_s + phase.seconds * slow / 2, self._fail_if_told)
-            if phase.name == "never":
-                return
-            time_s += phase.seconds * slow
-            if phase.name == "serve" and self.settings.dialect == "sglang":
-                self._at(time_s, self._take_port)
-            self._at(time_s, partial(self._say, phase.end, time_s))
-            if phase.name == "serve":
-                self._at(time_s, self._listen)
-        self._at(time_s, partial(self._become_ready, time_s))
-
-    def _say(self, notes: Sequence[Note], sim_s: float) -> None:
-        for note in notes:
-            self.log.note(note, sim_s)
-
-    def _fail_if_told(self) -> None:
-        """Half way through the weights: what the arguments or a fault make of the start."""
-        text = self.settings.refusal
-        status = 1
-        if "oom-at-start" in self.faults:
-            visible = self.settings.memory.visible_gib
-            text = (
-                "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.31 GiB. GPU 0 has a total capacity of "
-                f"{visible:.2f} GiB of which 0.31 GiB is free."
-            )
-        elif "exit-at-start" in self.faults:
-            status = int(self.faults.number("exit-at-start") or 0)
-            text = "RuntimeError: the simulated engine was told to exit at the start"
-        if text:
-            self.log.failed(text, self.clock.now(), starting=True)
-            raise Ended(status)
-        if "never-ready" in self.faults:
-            self._timers = []
-
-    def _take_port(self) -> None:
-        try:
-            if "port-in-use" in self.faults:
-                raise OSError("planted")
-            self.port = self.hub.bind(self.host, self.port)
-        except OSError:
-            self.log.port_in_use(self.host, self.port, self.clock.now())
-            raise Ended(1) from None
-
-    def _listen(self) -> None:
-        try:
-            self.hub.listen()
-        except OSError:
-            self.log.port_in_use(self.host, self.port, self.clock.now())
-            raise Ended(1) from None
-
-    def _become_ready(self, sim_s: float) -> None:
+    def become_ready(self, sim_s: float) -> None:
+        """The start-up has ended: health is good, and throughput lines come from now on."""
         self.ready = True
         self.log.on_start(sim_s)
         self._schedule_tick()
@@ -232,7 +169,7 @@ class Simulator:
     def _schedule_tick(self) -> None:
         due = self.log.next_tick_s()
         if due < math.inf:
-            self._at(due, self._tick)
+            self.at(due, self._tick)
 
     def _tick(self) -> None:
         self._advance(self.log.next_tick_s())
@@ -248,17 +185,17 @@ class Simulator:
                 if self.scheduler.idle:
                     return
                 arrived = min((sequence.arrived_s for sequence in self.scheduler.waiting), default=0.0)
-                if not self._begin(max(self._last_end_s, arrived)):
+                if not self._begin(max(self.last_end_s, arrived)):
                     return
             assert self._step is not None
             if self._step.end_s > now_s:
                 return
             step, self._step = self._step, None
-            self._last_end_s = step.end_s
-            self._measure_lag(step)
+            self.last_end_s = step.end_s
+            self.lag.measure(step.end_s)
             self._deliver(step)
             if self.scheduler.idle:
-                self._report_lag()
+                self.lag.report()
             else:
                 self._begin(step.end_s)
 
@@ -280,6 +217,7 @@ class Simulator:
                 continue
             live: Live = sequence.handle
             count = int(tokens)
+            counters.generated_live += count
             if vllm:
                 counters.generation_tokens += count
             if live.first_s is None:
@@ -288,7 +226,8 @@ class Simulator:
             if finished:
                 self._finish(live, sequence, step.end_s)
         self.log.on_step(step, self.scheduler)
-        self._planted()
+        if self.triggers.armed:
+            self.triggers.check(self)
 
     def _first(self, live: Live, sequence: Running, sim_s: float) -> None:
         live.first_s = sim_s
@@ -338,51 +277,7 @@ class Simulator:
             connection.write(whole(200, body, headers={"x-request-id": live.request_id}))
         connection.busy = False
         connection.on_lost = None
-        self._at(sim_s, partial(self.hub.pump, connection))
-
-    def _planted(self) -> None:
-        """Faults that come with the tokens generated so far."""
-        done = self.counters.generation_tokens
-        if self.settings.dialect == "sglang":
-            done += sum(sequence.handle.answer.sent for sequence in self.scheduler.running)
-        requests = self.counters.finished["stop"] + self.counters.finished["length"]
-        limits = ((self.faults.number("die-after-tokens"), done), (self.faults.number("die-after-requests"), requests))
-        if any(limit is not None and reached >= limit for limit, reached in limits):
-            self.log.failed(
-                "RuntimeError: CUDA error: an illegal memory access was encountered", self._last_end_s, starting=False
-            )
-            raise Ended(1)
-        for name in ("stall", "jit-in-measurement"):
-            pair = self.faults.pair(name)
-            if pair and done >= pair[0]:
-                self.faults = Faults({key: value for key, value in self.faults.values.items() if key != name})
-                self.scheduler.delay_s += pair[1]
-                if name != "stall":
-                    self.log.compiled("_fused_moe_lora_kernel", self._last_end_s)
-
-    # --- lag
-
-    def _measure_lag(self, step: Step) -> None:
-        lag = -self.clock.real_until(step.end_s)
-        steps, late, worst = self._lag_window
-        is_late = lag > _LATE_REAL_S
-        self._lag_window = (steps + 1, late + is_late, max(worst, lag))
-        self.counters.steps += 1
-        self.counters.late_steps += is_late
-        self.counters.lag_max_s = max(self.counters.lag_max_s, lag)
-        if step.end_s - self._lag_reported_s >= 60:
-            self._report_lag()
-
-    def _report_lag(self, final: bool = False) -> None:
-        steps, late, worst = self._lag_window
-        if late:
-            text = (
-                f"SIMULATED: {late} of {steps} steps were delivered late, at most {worst * 1000:.1f} ms of real time "
-                f"({worst * self.clock.scale:.2f} s simulated)"
-            )
-            self.log.note(Note(text, "api", "WARNING", "sim.py:1"), self.clock.now())
-        self._lag_window = (0, 0, 0.0)
-        self._lag_reported_s = self._last_end_s
+        self.at(sim_s, partial(self.hub.pump, connection))
 
     # --- requests
 

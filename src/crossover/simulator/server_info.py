@@ -18,6 +18,7 @@ class Counters:
 
     prompt_tokens: int = 0
     generation_tokens: int = 0
+    generated_live: int = 0  # also counts requests that are still running
     finished: dict[str, int] = field(default_factory=lambda: {"stop": 0, "length": 0, "abort": 0})
     drafted: int = 0
     accepted: int = 0

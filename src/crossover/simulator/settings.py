@@ -60,6 +60,11 @@ class Settings:
         points = self.acceptance_natural if natural else self.acceptance_random
         return interpolate([list(point) for point in points], context_tokens / 1000)
 
+    @property
+    def refusal_phase(self) -> str:
+        """The phase of the start-up in which `refusal` shows."""
+        return "kv_cache" if (self.refusal or "").startswith(("ValueError", "RuntimeError: Not enough")) else "weights"
+
     def start_s(self) -> float:
         """Returns the seconds from the container's start to ready."""
         return sum(seconds for _, seconds in self.phases)
