@@ -140,6 +140,9 @@ def _stamp(builder: Builder, line: Line) -> str | None:
 def _statements(line: Line, match: re.Match[str], word: str) -> Iterator[tuple[Line, str]]:
     """Yields the statement, and those of its kind that are glued to it; each ends where the next begins."""
     where, body = line, match[2]
+    if " batch" not in body:
+        yield where, body
+        return
     while (cut := min((at for mark in _MARKS if (at := body.find(mark)) >= 0), default=-1)) >= 0:
         piece = body[: max(body.rfind("[", 0, cut), 0) or cut]
         yield where, piece if "#queue-req: " in piece else piece.rpartition(", ")[0]

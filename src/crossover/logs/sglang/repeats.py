@@ -29,12 +29,34 @@ def _places(ranks: tuple[tuple[str, int], ...]) -> tuple[tuple[int, ...], tuple[
 @dataclass(slots=True)
 class _Open(Generic[T]):
     key: Hashable
-    ranks: set[tuple[int, ...]]
     lowest: tuple[int, ...]
     row: T
     seconds: float | None
     number: int
     written: bool = False
+
+
+class _Group(Generic[T]):
+    """Statements that look alike: the nth one of each rank is about the same thing."""
+
+    __slots__ = ("first", "opened", "told")
+
+    def __init__(self) -> None:
+        self.opened: deque[_Open[T]] = deque()
+        self.first = 0  # the number of `opened[0]`, as earlier ones have gone
+        self.told: dict[tuple[int, ...], int] = {}  # how many each rank has told of
+
+    def repeated_by(self, place: tuple[int, ...]) -> _Open[T] | None:
+        """Returns what this rank repeats, or None if it is the first to tell."""
+        number = max(self.told.get(place, 0), self.first)
+        if number - self.first >= len(self.opened):
+            return None
+        self.told[place] = number + 1
+        return self.opened[number - self.first]
+
+    def open(self, place: tuple[int, ...], opened: _Open[T]) -> None:
+        self.opened.append(opened)
+        self.told[place] = self.first + len(self.opened)
 
 
 class Repeats(Generic[T]):
@@ -49,7 +71,7 @@ class Repeats(Generic[T]):
     def __init__(self, write: Callable[[T], None]) -> None:
         self._write = write
         self._held: deque[_Open[T]] = deque()
-        self._by_key: dict[Hashable, deque[_Open[T]]] = {}
+        self._by_key: dict[Hashable, _Group[T]] = {}
 
     def add(self, fingerprint: Hashable, rank: Mapping[str, int] | None, line: Line, row: T) -> bool:
         """Takes one statement; `fingerprint` is what all ranks print alike. Returns whether it is new."""
@@ -61,19 +83,17 @@ class Repeats(Generic[T]):
         self._expire(seconds, line.number)
         place, engines = _places(tuple(rank.items()))
         key = (fingerprint, engines)
-        same = self._by_key.get(key)
-        for held in same or ():
-            if place not in held.ranks:
-                held.ranks.add(place)
-                if place < held.lowest:
-                    held.lowest, held.row = place, row
-                return False
-        opened = _Open(key, {place}, place, row, seconds, line.number)
+        group = self._by_key.get(key)
+        if group is None:
+            group = self._by_key[key] = _Group()
+        held = group.repeated_by(place)
+        if held is not None:
+            if place < held.lowest:
+                held.lowest, held.row = place, row
+            return False
+        opened = _Open(key, place, row, seconds, line.number)
         self._held.append(opened)
-        if same is None:
-            self._by_key[key] = deque((opened,))
-        else:
-            same.append(opened)
+        group.open(place, opened)
         return True
 
     def _expire(self, seconds: float | None, number: int) -> None:
@@ -85,9 +105,10 @@ class Repeats(Generic[T]):
             elif number - oldest.number <= _WINDOW_LINES:
                 return
             self._held.popleft()
-            same = self._by_key[oldest.key]
-            same.popleft()
-            if not same:
+            group = self._by_key[oldest.key]
+            group.opened.popleft()
+            group.first += 1
+            if not group.opened:
                 del self._by_key[oldest.key]
             if not oldest.written:
                 self._write(oldest.row)
