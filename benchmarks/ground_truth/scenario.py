@@ -108,9 +108,7 @@ def make_script(model: str, tokens: int, chat: bool, continuous: bool, ids: bool
     """Returns the script of a request; equal requests share it, so a thousand streams cost one."""
     scenario = parse_scenario(model)
     tokens = min(tokens, scenario.stop_at) if scenario.stop_at else tokens
-    events = list(
-        _events(scenario, model, tokens, chat, continuous and scenario.continuous, ids and scenario.ids)
-    )
+    events = list(_events(scenario, model, tokens, chat, continuous and scenario.continuous, ids and scenario.ids))
     head = _head(scenario, sum(len(_event(scenario, body)) for _, body, _ in events))
     steps: list[tuple[int, bytes, bool]] = []
     output = 0
@@ -133,9 +131,7 @@ def make_script(model: str, tokens: int, chat: bool, continuous: bool, ids: bool
 def error_response(status: int) -> bytes:
     """Returns a whole HTTP response that refuses a request."""
     body = json.dumps({"error": {"message": f"scripted {status}", "code": status}}).encode()
-    head = (
-        f"HTTP/1.1 {status} Scripted\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-    )
+    head = f"HTTP/1.1 {status} Scripted\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
 
@@ -207,9 +203,7 @@ def _step(scenario: Scenario, sent: int, tokens: int) -> int:
     return min(scenario.per_chunk, limit - sent, tokens - sent)
 
 
-def _choice(
-    scenario: Scenario, index: int, name: str, count: int, chat: bool, finish: str | None
-) -> dict[str, Any]:
+def _choice(scenario: Scenario, index: int, name: str, count: int, chat: bool, finish: str | None) -> dict[str, Any]:
     text: Any = scenario.text * count + "x" * scenario.padding
     if not chat:
         return {"index": index, "text": text, "finish_reason": finish}

@@ -30,6 +30,7 @@ class _Client:
         "buffer",
         "due",
         "fd",
+        "looked",
         "need",
         "paused",
         "received_ns",
@@ -48,6 +49,7 @@ class _Client:
     def clear(self) -> None:
         self.buffer = bytearray()
         self.need = -1
+        self.looked = False
         self.body = 0
         self.script: Script | None = None
         self.scenario: Scenario | None = None
@@ -163,6 +165,9 @@ class GroundTruthServer:
         client.buffer += data
         if client.need < 0:
             self._read_head(client)
+        if client.need >= 0 and not client.looked:
+            self._look_for_pace(client)
+            slow = client.scenario.read_kib_s if client.scenario else 0
         if client.need >= 0 and len(client.buffer) >= client.need:
             self._answer(client, now)
         elif slow:
@@ -173,9 +178,7 @@ class GroundTruthServer:
         if end < 0:
             return
         head = bytes(client.buffer[:end]).decode("latin-1")
-        fields = {
-            k.lower(): v.strip() for k, _, v in (line.partition(":") for line in head.split("\r\n")[1:])
-        }
+        fields = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in head.split("\r\n")[1:])}
         client.body = end + 4
         client.need = client.body + int(fields.get("content-length", 0))
         client.request_id = fields.get("x-request-id", f"unnamed-{len(self.truth)}")
@@ -184,11 +187,14 @@ class GroundTruthServer:
             "emitted_ns": [],
             "path": head.split(" ")[1],
         }
-        start = client.buffer.find(b'"model"')
-        if 0 <= start < 4096:
-            # The scenario may slow down the reading of its own request.
-            name = bytes(client.buffer[start : start + 400]).split(b'"')
-            client.scenario = self._pace(client, name[3].decode()) if len(name) > 3 else None
+
+    def _look_for_pace(self, client: _Client) -> None:
+        """The scenario may slow down the reading of its own request: its name is looked for as soon as it is there."""
+        start = client.buffer.find(b'"model"', client.body, client.body + 4096)
+        name = bytes(client.buffer[start : start + 400]).split(b'"')
+        if start >= 0 and len(name) > 4:
+            client.looked = True
+            client.scenario = self._pace(client, name[3].decode())
 
     def _pace(self, client: _Client, model: str) -> Scenario | None:
         """Returns the scenario if this request is to be read slowly, and keeps the kernel from reading ahead."""

@@ -15,6 +15,7 @@ from crossover.client.settings import Endpoint, Sampling
 from crossover.errors import InputError
 
 _IN_MEMORY_BYTES = 64 << 20
+_FIRST_BYTES = 60 << 10
 
 
 def body_of(endpoint: Endpoint, prompt: Mapping[str, Any], sampling: Sampling) -> dict[str, Any]:
@@ -114,10 +115,13 @@ class RequestBook:
         return f"crossover-{self._run_id}-{request}"
 
     def pieces(self, request: int) -> Iterator[memoryview]:
-        """Yields the request's head and its body."""
+        """Yields the request's bytes; the head goes with the body's beginning: a short request is one packet."""
         start, end = self._spans[request % len(self._spans)]
-        yield memoryview(head_of(self._endpoint, end - start, self._id_of(request)))
-        yield self._bodies[start:end]
+        first = min(end, start + _FIRST_BYTES)
+        head = head_of(self._endpoint, end - start, self._id_of(request))
+        yield memoryview(head + self._bodies[start:first])
+        if first < end:
+            yield self._bodies[first:end]
 
 
 def _mapped(spool: Any, size: int) -> memoryview:
