@@ -118,8 +118,8 @@ def last_boundary(text: str) -> int:
 
 
 _BEGINS_ENTRY = re.compile(
-    r"[\s│┃║|]*(?:[(\[]|(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b|\d{4}[-/]\d\d[-/]\d\d|\d\d:\d\d:\d\d"
-    r"|[IWEF]\d{4} |\{\")"
+    r"[\s│┃║|]*(?:\(\w[^()\n]{0,60}pid=|\[(?:\d{2,4}[-:]|gpu_id|rank\d|[WIEF]\d{3,4} |[A-Z]\w{1,30}\])"
+    r"|(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b|\d{4}[-/]\d\d[-/]\d\d|\d\d:\d\d:\d\d|[IWEF]\d{4} |\{\")"
 )
 
 
@@ -144,7 +144,38 @@ def clean(block: str) -> str:
         block = _ESCAPES.sub("", block)
     if "\r" in block:
         block = block.replace("\r\n", "\n").replace("\r", "\n")
+    if "│" in block:
+        block = _BOX.sub("", block)
     return block
+
+
+_BOX = re.compile(r"(?m)^[│┃║] ?| *[│┃║]$")
+_NARROWEST, _WIDEST = 40, 400  # columns of terminals
+
+
+def unwrap(text: str, known: int = 0) -> tuple[str, int]:
+    """Takes the breaks out that a terminal of fixed width put into long lines.
+
+    Such a block has several lines of exactly its greatest width, and what follows them begins no entry.
+
+    Args:
+        text: whole lines.
+        known: the width found in an earlier block of this log, 0 if none was.
+
+    Returns:
+        The block, and the width (0 if no terminal wrapped it).
+    """
+    lines = text.split("\n")
+    width = max(map(len, lines))
+    if not _NARROWEST <= width <= _WIDEST:
+        return text, known
+    full = [place for place, line in enumerate(lines[:-1]) if len(line) == width]
+    wrapped = [place for place in full if lines[place + 1].strip() and not begins_entry(lines[place + 1])]
+    if not wrapped or (width != known and (len(wrapped) < 2 or 2 * len(wrapped) < len(full))):
+        return text, known
+    for place in reversed(wrapped):
+        lines[place] += lines.pop(place + 1)
+    return "\n".join(lines), width
 
 
 def _unwrap_docker_json(line: str) -> str:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from crossover import logs as _package
 from crossover.logs.builder import Builder
-from crossover.logs.lines import Line, begins_entry, clean, last_boundary, read_blocks
+from crossover.logs.lines import Line, begins_entry, clean, last_boundary, read_blocks, unwrap
 from crossover.logs.model import EngineReport
 from crossover.logs.table import LineKind, LogTable, build_automaton
 
@@ -25,6 +25,10 @@ _DIGIT = re.compile(r"\d")
 _JOINED_LINES = 3
 _CONTAINER_STAMP = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,24}Z ")
 _EXAMPLES = 20
+_ENTRY_STARTS = ("", "(", "[", "\n")
+_NARROWEST, _WIDEST = 60, 400  # columns of terminals
+_TRIGGER = 48  # no trigger is longer
+_BREAK = re.compile(r"\n(?=[A-Za-z0-9_.,:%)/-])")
 _SHORTEST = 12  # no statement is shorter than this
 _SAMPLE = 1 << 16
 
@@ -80,6 +84,8 @@ class LogReader:
         self.unparsed = 0
         self.unparsed_examples: list[str] = []
         self.sample = ""
+        self._width = 0  # of the terminal that wrapped the log, once known
+        self._consumed = 0  # where the block's last statement ended, if it went on below its line
         self._held = ""
 
     def feed(self, text: str) -> None:
@@ -110,12 +116,14 @@ class LogReader:
     def _read(self, block: str) -> None:
         first = self.lines
         self.lines += block.count("\n") + (not block.endswith("\n"))
-        text = clean(block)
+        text, self._width = unwrap(clean(block), self._width)
+        text = rejoin(text)
         if len(self.sample) < _SAMPLE:
             self.sample += text[:_SAMPLE]
         find, rfind, count, statement = text.find, text.rfind, text.count, self._statement
         line_end, line_start, trigger, number, counted = -1, 0, 0, first, 0
         rows: tuple[tuple[int, LineKind], ...] = ()
+        self._consumed = 0
         for end, (length, found) in _automaton().iter(text):
             if end < line_end:
                 if found is not rows:
@@ -123,6 +131,9 @@ class LogReader:
                 continue
             if rows:
                 statement(text, line_start, line_end, trigger, number, rows)
+                rows = ()
+            if end < self._consumed:
+                continue
             trigger = end - length + 1
             line_start = rfind("\n", 0, trigger) + 1
             line_end = find("\n", end)
@@ -145,6 +156,8 @@ class LogReader:
                 continue
             builder = self.builders[index]
             match = row.pattern.search(whole)
+            if row.spans and match is not None and text[end + 1 : end + 2] not in _ENTRY_STARTS:
+                whole, match, self._consumed = _spanning(text, end, whole, match, row)
             good = False
             while match is not None:  # two lines glued together may hold the statement twice
                 good = row.handler(builder, Line(whole, match.start(), number), match) is not False
@@ -153,9 +166,7 @@ class LogReader:
                 builder.votes += 1
                 again = row.figure and match.end() + _SHORTEST < len(whole)
                 match = row.pattern.search(whole, match.end()) if again else None
-            if good:
-                understood.append(row.name)
-            elif row.joins and self._joined(text, end, Line(whole, trigger - start, number), builder, row):
+            if good or (row.joins and self._joined(text, end, Line(whole, trigger - start, number), builder, row)):
                 understood.append(row.name)
             else:
                 failed |= row.figure
@@ -167,26 +178,76 @@ class LogReader:
 
     def _joined(self, text: str, end: int, line: Line, builder: Builder, row: LineKind) -> bool:
         """Tries a statement that goes on below: cut by a terminal (no blank), or laid out by hand."""
-        tight = loose = line.text.rstrip(" \t│┃║|")
-        stamped = _CONTAINER_STAMP.match(line.text)  # then each line of a message carries a stamp
-        for _ in range(_JOINED_LINES):
-            if end >= len(text):
-                return False
-            following = text.find("\n", end + 1)
-            following = len(text) if following < 0 else following
-            more = text[end + 1 : following]
-            if stamped and (stamp := _CONTAINER_STAMP.match(more)):
-                more = more[stamp.end() :]
-            more = more.strip("│┃║|").rstrip()
-            if not more.strip() or begins_entry(more) or len(more) > 2000:
-                return False
-            tight, loose = tight + more.lstrip("│┃║| "), f"{loose} {more.strip()}"
+        tight, loose = line.text, line.text.rstrip()
+        stamped = _CONTAINER_STAMP.match(line.text) is not None
+        for more, below in _below(text, end, _JOINED_LINES, stamped):
+            tight, loose = tight + more, f"{loose} {more.strip()}"
             for whole in (tight, loose):
                 match = row.pattern.search(whole)
                 if match is not None:
                     joined = Line(whole, match.start(), line.number)
                     if row.handler(builder, joined, match) is not False:
                         builder.votes += 1
+                        self._consumed = below
                         return True
-            end = following
         return False
+
+
+def _below(text: str, end: int, limit: int, stamped: bool = False) -> Iterator[tuple[str, int]]:
+    """Yields the lines below that begin no entry of their own, and where they end.
+
+    Where a container stamps each line (`stamped`), the stamps do not count.
+    """
+    for _ in range(limit):
+        if end >= len(text):
+            return
+        following = text.find("\n", end + 1)
+        following = len(text) if following < 0 else following
+        more = text[end + 1 : following]
+        if stamped and (stamp := _CONTAINER_STAMP.match(more)):
+            more = more[stamp.end() :]
+        if not more.strip() or len(more) > 2000 or begins_entry(more):
+            return
+        yield more, following
+        end = following
+
+
+def _spanning(
+    text: str, end: int, whole: str, match: re.Match[str], row: LineKind
+) -> tuple[str, re.Match[str] | None, int]:
+    """The statement with what a terminal wrapped to the lines below, if it goes on there; and where it ends."""
+    width, last = len(whole), 0
+    if width < _NARROWEST:
+        return whole, match, 0
+    tight = whole
+    for more, last in _below(text, end, row.spans):  # noqa: B007 (the last one is wanted)
+        tight += more
+        if row.spans > _JOINED_LINES + 1 and len(more) != width:  # a long list: full lines, then the last one
+            break
+    longer = row.pattern.search(tight)
+    long_list = row.spans > _JOINED_LINES + 1 and width <= _WIDEST
+    if longer is not None and (longer.end() > width or long_list):
+        return tight, longer, last
+    return whole, match, 0
+
+
+def rejoin(text: str) -> str:
+    """Returns the block with those line breaks taken out that a terminal put inside a trigger."""
+    cuts = []
+    for match in _BREAK.finditer(text):
+        place = match.start()
+        start = text.rfind("\n", 0, place) + 1
+        if place - start < _NARROWEST:
+            continue
+        end = text.find("\n", place + 1)
+        below = text[place + 1 : end if end >= 0 else len(text)]
+        if begins_entry(below):
+            continue
+        head = text[max(start, place - _TRIGGER) : place]
+        window = head + below[:_TRIGGER]
+        border = len(head)
+        if any(end - length + 1 < border <= end for end, (length, _) in _automaton().iter(window)):
+            cuts.append(place)
+    for place in reversed(cuts):
+        text = text[:place] + text[place + 1 :]
+    return text

@@ -31,6 +31,8 @@ class LineKind:
         figure: the statement carries a figure, so a line with the trigger and a digit that does not match
             counts as unparsed. False for warnings and for triggers that other lines share.
         joins: terminals wrap this statement: where it is not understood, up to three lines below are joined on.
+        spans: lines below that the statement may go on in where a terminal wrapped it, although its first part
+            alone would match too. Only for patterns that cannot run on into another statement.
         instead_of: name of a row; where that one understood the line, this one is not tried.
     """
 
@@ -41,6 +43,7 @@ class LineKind:
     figure: bool = True
     joins: bool = True
     instead_of: str = ""
+    spans: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +69,11 @@ def kind(
     figure: bool = True,
     joins: bool = True,
     instead_of: str = "",
+    spans: int = 0,
 ) -> LineKind:
     """Makes a row; `pattern` is compiled verbosely enough to be written over several literals."""
     marks = (triggers,) if isinstance(triggers, str) else tuple(triggers)
-    return LineKind(name, marks, re.compile(pattern), handler, figure, joins, instead_of)
+    return LineKind(name, marks, re.compile(pattern), handler, figure, joins, instead_of, spans)
 
 
 def build_automaton(tables: Sequence[LogTable]) -> Any:

@@ -7,7 +7,7 @@ May import the table, the builder and the records of `crossover.logs`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -103,7 +103,7 @@ def _holds(rule: Rule, evidence: Mapping[str, Sequence[str]], config: Mapping[st
     )
 
 
-_CONDITIONS = {
+_CONDITIONS: Mapping[str, Callable[[Any], bool]] = {
     "above_one_or_unknown": lambda value: not isinstance(value, int) or value > 1,
     "not_triton": lambda value: value != "triton",
 }

@@ -8,11 +8,11 @@ the layout changes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from crossover.logs.builder import Builder
-from crossover.logs.lines import Line
+from crossover.logs.lines import Head, Line
 from crossover.logs.model import DecodeBatch, PrefillBatch
 from crossover.logs.sglang.repeats import Repeats
 from crossover.logs.table import LineKind, kind
@@ -63,10 +63,11 @@ class Layout:
     """
 
     def __init__(self, names: Mapping[str, tuple[str, str]], fields: Sequence[str]) -> None:
-        self._names, self._fields = names, fields
+        self._names, self._place = names, {field: place for place, field in enumerate(fields)}
         self._pattern: re.Pattern[str] | None = None
-        self._readers: list[Callable[[str], Any] | None] = []
-        self._groups: list[int] = []
+        self._blank: list[Any] = [None] * len(fields)
+        self._order: list[int] = []
+        self._readers: list[Callable[[str], Any]] = []
 
     def read(self, body: str) -> list[Any] | None:
         """Returns the values in the order of the fields (None where absent), or None if there is none."""
@@ -75,30 +76,29 @@ class Layout:
             values = self._learn(body)
             return values if any(value is not None for value in values) else None
         found = match.groups()
-        return [
-            None if reader is None else reader(found[group])
-            for reader, group in zip(self._readers, self._groups, strict=True)
-        ]
+        values = self._blank.copy()
+        for place, reader, text in zip(self._order, self._readers, found, strict=True):
+            values[place] = reader(text)
+        return values
 
     def _learn(self, body: str) -> list[Any]:
         pieces: list[str] = []
-        field_of_group: dict[str, tuple[int, str]] = {}
-        values: dict[str, Any] = {}
+        values = self._blank.copy()
+        self._order, self._readers = [], []
         for match in _PAIR.finditer(body):
             field, pattern = self._names.get(match[1], ("", ""))
-            valued = re.match(pattern, match[2]) if field and field not in values else None
+            valued = re.match(pattern, match[2]) if field and self._place[field] not in self._order else None
             if valued is None:
                 pieces.append(re.escape(match[1]) + r": ?[^,\s]*")
                 continue
-            values[field] = _READ[pattern](valued[1])
-            field_of_group[field] = (len(field_of_group), pattern)
+            place, reader = self._place[field], _READ[pattern]
+            values[place] = reader(valued[1])
+            self._order.append(place)
+            self._readers.append(reader)
             pieces.append(re.escape(match[1]) + ": ?" + pattern)
         # The last key must not be followed by one more, or a layout would hide a longer one.
-        self._pattern = re.compile(", ".join(pieces) + r"(?!, [#a-zA-Z][\w #-]*:)") if field_of_group else None
-        places = [field_of_group.get(field) for field in self._fields]
-        self._readers = [_READ[place[1]] if place else None for place in places]
-        self._groups = [place[0] if place else 0 for place in places]
-        return [values.get(field) for field in self._fields]
+        self._pattern = re.compile(", ".join(pieces) + r"(?!, [#a-zA-Z][\w #-]*:)") if self._order else None
+        return values
 
 
 PREFILL_FIELDS = PrefillBatch._fields[2:-1]
@@ -125,28 +125,29 @@ class Batches:
         return found
 
 
-def _stamp(builder: Builder, line: Line) -> str | None:
-    """Counts which clock spoke, and returns the outer stamp where it is another one than `t`."""
-    head = line.head
+def _stamp(builder: Builder, head: Head) -> str | None:
+    """Counts which clock spoke, and returns the outer stamp."""
     if head.t is None:
         return None
     if head.t_outer == head.t:
         builder.clock_outer += 1
-        return head.t_outer
-    builder.clock_engine += 1
+    else:
+        builder.clock_engine += 1
     return head.t_outer
 
 
-def _statements(line: Line, match: re.Match[str], word: str) -> Iterator[tuple[Line, str]]:
-    """Yields the statement, and those of its kind that are glued to it; each ends where the next begins."""
-    where, body = line, match[2]
-    if " batch" not in body:
-        yield where, body
-        return
+def _statements(line: Line, match: re.Match[str], word: str) -> Iterable[tuple[Line, str]]:
+    """Returns the statement, and those of its kind that are glued to it; each ends where the next begins."""
+    body: str = match[2]
+    return _glued(line, body, word) if " batch" in body else ((line, body),)
+
+
+def _glued(where: Line, body: str, word: str) -> Iterator[tuple[Line, str]]:
+    text, number = where.text, where.number
     while (cut := min((at for mark in _MARKS if (at := body.find(mark)) >= 0), default=-1)) >= 0:
         piece = body[: max(body.rfind("[", 0, cut), 0) or cut]
         yield where, piece if "#queue-req: " in piece else piece.rpartition(", ")[0]
-        where = Line(line.text, len(line.text) - len(body) + cut, line.number)
+        where = Line(text, len(text) - len(body) + cut, number)
         body = body[cut + len(word) :].lstrip("., ") if body.startswith(word, cut) else ""
     if body:
         yield where, body
@@ -160,11 +161,12 @@ def _on_prefill(builder: Builder, line: Line, match: re.Match[str]) -> bool:
             return False
         if values[5] is None and match[1]:  # 0.2 to 0.3: "Prefill batch(mixed #running-req: 3)."
             values[5] = int(match[1])
-        rank = where.rank
-        row = PrefillBatch._make((where.t, rank, *values, _stamp(builder, where)))
+        head = where.head
+        row = PrefillBatch._make((head.t, head.rank, *values, _stamp(builder, head)))
         state.last_number["prefill"] = where.number
-        _note_dp(state, rank)
-        state.prefill.add((values[0], values[1], values[2]), rank, where, row)
+        if head.rank:
+            _note_dp(state, head.rank)
+        state.prefill.add((values[0], values[1], values[2]), head.rank, where, row)
     return True
 
 
@@ -174,16 +176,17 @@ def _on_decode(builder: Builder, line: Line, match: re.Match[str]) -> bool:
         values = state.decode_layout.read(body)
         if values is None or values[0] is None:
             return False
-        rank = where.rank
-        row = DecodeBatch._make((where.t, rank, *values, _stamp(builder, where)))
+        head = where.head
+        row = DecodeBatch._make((head.t, head.rank, *values, _stamp(builder, head)))
         state.last_number["decode"] = where.number
-        _note_dp(state, rank)
-        state.decode.add((values[0],), rank, where, row)
+        if head.rank:
+            _note_dp(state, head.rank)
+        state.decode.add(values[0], head.rank, where, row)
     return True
 
 
-def _note_dp(state: Batches, rank: Mapping[str, int] | None) -> None:
-    if rank and (dp := rank.get("dp")) is not None and (state.highest_dp is None or dp > state.highest_dp):
+def _note_dp(state: Batches, rank: Mapping[str, int]) -> None:
+    if (dp := rank.get("dp")) is not None and (state.highest_dp is None or dp > state.highest_dp):
         state.highest_dp = dp
 
 

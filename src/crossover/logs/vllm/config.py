@@ -208,6 +208,7 @@ KINDS = (
         r"(?:non-default )?args: (\{|Namespace\()",
         asked,
         joins=False,
+        spans=300,
     ),
     kind(
         "effective",
@@ -216,6 +217,7 @@ KINDS = (
         effective,
         figure=False,
         joins=False,
+        spans=300,
     ),
     kind("max_model_len", "Using max model len", r"Using max model len (\d+)\b", setting("max_model_len", int)),
     kind(

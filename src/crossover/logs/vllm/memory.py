@@ -232,6 +232,7 @@ KINDS = (
         "oncurrency for ",
         rf"Maximum (?:\w{{1,20}} ){{0,3}}concurrency for {NUM} tokens per request: {NUM}x",
         concurrency,
+        spans=4,
     ),
     kind(
         "blocks",
@@ -252,7 +253,7 @@ KINDS = (
         rf"can use total_gpu_memory \({NUM} ?GiB\) x gpu_memory_utilization \((0?\.\d+|1\.0+)\)",
         v0_visible,
     ),
-    kind("v0_items", "model weights take", r"model weights take \d", waterfall(*_V0_ITEMS)),
+    kind("v0_items", "model weights take", r"model weights take \d", waterfall(*_V0_ITEMS), spans=4),
     kind("v1_profile", "Total non KV cache memory", r"Total non KV cache memory: \d", waterfall(*_V0_ITEMS)),
     kind("v06_items", "Memory profiling results:", r"Memory profiling results: \w", waterfall(*_V06_ITEMS)),
     kind(
@@ -268,5 +269,6 @@ KINDS = (
         rf"utilization is "
         rf"\((0?\.\d+|1(?:\.0+)?), {NUM} GiB\)",
         usage,
+        spans=4,
     ),
 )

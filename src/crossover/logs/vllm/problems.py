@@ -130,6 +130,7 @@ KINDS = (
         rf"cache "
         r"memory \((-?\d[\d.]{0,12}) GiB\)(?:.{0,60}estimated maximum model length is (\d+))?",
         kv_too_small,
+        spans=4,
     ),
     kind(
         "kv_too_small_tokens",

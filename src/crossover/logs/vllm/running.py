@@ -199,6 +199,7 @@ KINDS = (
         r"|(?:Engine (\d{1,6}): )?Avg (?:prompt|generation) throughput: \d[\d.]* tokens/s"
         r"(?:[,.]? [A-Z][A-Za-z ]{3,40}: (?:\d[\d.]*|nan)(?: tokens/s| reqs|%)?)*,?",
         interval,
+        spans=4,
     ),
     kind(
         "v0_hit_rate",
@@ -215,5 +216,6 @@ KINDS = (
         r"|(?:Engine (\d{1,6}): )?(?:SpecDecoding|Speculative) metrics:"
         r"(?:,? [A-Z][A-Za-z -]{3,40}: (?:\d[\d.]*|nan)(?: tokens/s| tokens|%)?(?:, \d[\d.]*)*)+,?",
         speculation,
+        spans=4,
     ),
 )

@@ -111,6 +111,7 @@ KINDS = (
         ("Loading model weights took", "Model loading took"),
         rf"(?:Loading model weights|Model loading) took {NUM} ?Gi?B(?: memory)?(?: and {NUM} s)?",
         model_loaded,
+        spans=2,
     ),
     kind(
         "compile",
@@ -142,6 +143,7 @@ KINDS = (
         "raph capturing finished in",
         rf"Graph capturing finished in {NUM} secs(?:, took {NUM} GiB)?",
         graphs_captured,
+        spans=2,
     ),
     kind(
         "graph_bar",
@@ -163,6 +165,7 @@ KINDS = (
         rf"init engine \(profile, create kv cache, warmup model\) took {NUM} s(?:econds)?(?: \(compilation: "
         rf"{NUM} s)?",
         engine_ready,
+        spans=2,
     ),
     kind(
         "version",
