@@ -111,7 +111,7 @@ def prefix_hit_rate(report: Mapping[str, Any]) -> float | None:
         cached = sum(batch.get("cached_tokens") or 0 for batch in batches)
         total = cached + sum(batch["new_tokens"] for batch in batches)
         return cached / total if total else None
-    rates = [line["prefix_hit_rate"] for line in report.get("intervals") or [] if _busy(line)]
+    rates = [line.get("prefix_hit_rate") for line in report.get("intervals") or [] if _busy(line)]
     rates = [rate for rate in rates if rate is not None]
     return float(rates[-1]) if rates else None
 

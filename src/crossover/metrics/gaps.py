@@ -26,13 +26,15 @@ def blocks_of(times_s: FloatArray) -> IntArray:
 def decoding(observations: Observations) -> tuple[FloatArray, IntArray]:
     """Returns the times at which the number of decoding requests changes, and the number from then on."""
     known = ~np.isnan(observations.first_s)
-    return _steps(observations.first_s[known], observations.last_s[known])
+    # At equal times starts come first, so that a request that follows another without a pause leaves no gap.
+    return _steps(observations.first_s[known], observations.last_s[known], ends_first=False)
 
 
 def in_flight(observations: Observations) -> tuple[FloatArray, IntArray]:
     """Returns the times at which the number of requests between send and last output changes, and it."""
     known = ~np.isnan(observations.all_last_s)
-    return _steps(observations.all_sent_s[known], observations.all_last_s[known])
+    # A request that is sent as another ends is not in flight with it.
+    return _steps(observations.all_sent_s[known], observations.all_last_s[known], ends_first=True)
 
 
 def full_spans(observations: Observations, wanted: int) -> FloatArray:
@@ -68,9 +70,8 @@ def cumulative_tokens(observations: Observations, times_s: FloatArray) -> FloatA
     return total
 
 
-def _steps(starts: FloatArray, ends: FloatArray) -> tuple[FloatArray, IntArray]:
+def _steps(starts: FloatArray, ends: FloatArray, *, ends_first: bool) -> tuple[FloatArray, IntArray]:
     times = np.r_[starts, ends]
     changes = np.r_[np.ones(len(starts), dtype=np.int64), -np.ones(len(ends), dtype=np.int64)]
-    # At equal times starts come first, so that a request that follows another without a pause leaves no gap.
-    order = np.lexsort((-changes, times))
+    order = np.lexsort((changes if ends_first else -changes, times))
     return times[order], np.cumsum(changes[order])
