@@ -69,7 +69,7 @@ def parse(
     if not prompt_tokens:
         raise RequestError("The decoder prompt cannot be empty")
     output, finish = _output_of(asked, chat, settings, prompt_tokens, random.Random(f"{seed}:{number}"))
-    _check_length(settings, prompt_tokens, output)
+    _check_length(settings, prompt_tokens, max(output, _limit_of(asked) or 0))
     options = asked.get("stream_options") or {}
     thinking = chat and bool(settings.reasoning_parser) and _may_think(asked)
     field_of_reasoning = "reasoning" if settings.dialect == "vllm" else "reasoning_content"
@@ -122,11 +122,9 @@ def _output_of(
 ) -> tuple[int, str]:
     """Returns how many tokens come and why they end: the limit, or where a model left free to stop would."""
     room = max(1, settings.context_tokens - prompt_tokens)
-    limit = asked.get("max_completion_tokens") or asked.get("max_tokens")
+    limit = _limit_of(asked)
     if limit is None:
         limit = _DEFAULT_COMPLETION_TOKENS[settings.dialect] if not chat else None
-    if limit is not None and (not isinstance(limit, int) or limit < 1):
-        raise RequestError(f"max_tokens must be at least 1, got {limit}.")
     if asked.get("ignore_eos"):
         return limit or room, "length"
     usual = load_calibration()["model"]["default_output_tokens"]
@@ -134,6 +132,14 @@ def _output_of(
     if limit is None:
         return min(wanted, room), "stop"
     return (limit, "length") if limit <= wanted else (wanted, "stop")
+
+
+def _limit_of(asked: Mapping[str, Any]) -> int | None:
+    limit = asked.get("max_completion_tokens")
+    limit = asked.get("max_tokens") if limit is None else limit
+    if limit is not None and (not isinstance(limit, int) or limit < 1):
+        raise RequestError(f"max_tokens must be at least 1, got {limit}.")
+    return limit
 
 
 def _check_length(settings: Settings, prompt: int, output: int) -> None:

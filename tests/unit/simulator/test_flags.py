@@ -7,7 +7,16 @@ from crossover.simulator.flags import arguments_from_mapping, known_flags, parse
 
 
 def test_vllm_forms() -> None:
-    words = ["vllm", "serve", "some/model", "-tp", "8", "--max-model-len=4096", "--no-enable-prefix-caching", "--trust_remote_code"]
+    words = [
+        "vllm",
+        "serve",
+        "some/model",
+        "-tp",
+        "8",
+        "--max-model-len=4096",
+        "--no-enable-prefix-caching",
+        "--trust_remote_code",
+    ]
     words += ["--speculative-config", '{"method": "ngram", "num_speculative_tokens": 4}']
     words += [
         "--attention-config.mla_prefill_backend",
@@ -32,9 +41,8 @@ def test_vllm_forms() -> None:
 
 
 def test_sglang_forms() -> None:
-    words = (
-        ["python3", "-m", "sglang.launch_server", "--model-path", "m", "--tensor-parallel-size", "8", "--dcp-size", "8", "--enable-symm-mem"]
-    )
+    words = ["python3", "-m", "sglang.launch_server", "--model-path", "m", "--tensor-parallel-size", "8"]
+    words += ["--dcp-size", "8", "--enable-symm-mem"]
     assert parse_arguments("sglang", words) == {
         "model-path": "m",
         "tp-size": "8",
