@@ -13,7 +13,11 @@ from crossover.peers.report import Figure, PeerReport, Requests
 from crossover.peers.running import PeerRun, run_peer
 from crossover.peers.tools import TOOLS
 
+CLIENTS = ("recorder", *(tool.name for tool in TOOLS.values() if tool.plan is not None))
+"""The names that `client:` of an experiment may have: our own recorder, and the clients that can be run."""
+
 __all__ = [
+    "CLIENTS",
     "MEANINGS",
     "TOOLS",
     "Figure",

@@ -156,4 +156,4 @@ def plan(run: PeerRun, _out: Path) -> Plan:
     )
 
 
-TOOL = Tool("vllm-bench", "vllm bench serve", recognises, read, environment="vllm-0.32.0-cpu", plan=plan)
+TOOL = Tool("vllm-bench", "vllm bench serve", recognises, read, environment="vllm-bench-0.32.0", plan=plan)
