@@ -53,16 +53,16 @@ def _too_long(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 def _exception(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """An exception that reaches the loop of a process ends the server."""
-    builder.dead = True
     if _new_event(builder, line, Kind.SCHEDULER_EXCEPTION):
         builder.incidents.add(Kind.SCHEDULER_EXCEPTION, line)
+    _died(builder, line, match)
+
+
+def _died(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """A server dies once, however many of its processes say so."""
+    if not builder.dead:
         builder.incidents.add(Kind.ENGINE_DIED, line)
-
-
-def _child_died(builder: Builder, line: Line, match: re.Match[str]) -> None:
     builder.dead = True
-    if not builder.incidents.has(Kind.ENGINE_DIED):
-        builder.incidents.add(Kind.ENGINE_DIED, line)
 
 
 def _warmup_failed(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -125,7 +125,7 @@ KINDS: tuple[LineKind, ...] = (
         "child_died",
         "eceived sigquit from a child proces",
         r"[Rr]eceived sigquit from a child proces",
-        _child_died,
+        _died,
         figure=False,
     ),
     kind(

@@ -1,0 +1,114 @@
+"""Incidents of SGLang: kind, count over lines and ranks, severity; lines stand as the engine prints them."""
+
+from __future__ import annotations
+
+import pytest
+
+from crossover.logs import read_log
+from crossover.logs.model import Incident
+
+
+def incidents_of(*lines: str) -> list[Incident]:
+    return list(read_log(lines, "sglang").incidents)
+
+
+AT = "[2026-09-13 16:06:07 TP0] "
+ONE_EACH = {
+    "retraction": "KV cache pool is full. Retract requests. #retracted_reqs: 1, #new_token_ratio: 0.0980 -> 0.3487",
+    "context_exceeds_pool": "Input length (160062 tokens) exceeds the maximum allowed length (59862 tokens). Use a "
+    "shorter input or enable --allow-auto-truncate.",
+    "warmup_failed": "Initialization failed. warmup error: Traceback (most recent call last):",
+    "health_check_failed": "Health check failed. Server couldn't get a response from detokenizer for last 20 seconds.",
+    "kv_too_small": "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.",
+    "gpu_occupied": "The memory capacity is unbalanced. Some GPUs may be occupied by other processes. min=1.0",
+    "concurrency_capped": "max_running_requests was reduced from the requested 48 to 39 (per dp worker) due to the "
+    "available KV cache capacity.",
+    "graph_sizes_capped": "Post-capture KV sizing: decode CUDA graph max_bs=32 < max_running_requests=64; reserving "
+    "activation headroom",
+    "fp8_kv_scale_default": "Using FP8 KV cache but no scaling factors provided. Defaulting to scaling factors of 1.0.",
+    "slow_tokenizer": "Using a slow tokenizer. This might cause a significant slowdown.",
+    "autotune_disabled": "FlashInfer extend autotune skipped: not enough free memory for a 4096-token dummy forward.",
+    "quantization_mismatch": "DeepGemm is enabled but the scale_fmt of checkpoint is not ue8m0.",
+    "allreduce_fallback": "Custom allreduce is disabled because this process group spans across nodes.",
+    "fallback_kernel": "KDA cutedsl prefill needs SM100; falling back to Triton extend.",
+    "nccl_timeout": "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE)",
+    "port_in_use": "ERROR:    [Errno 98] error while attempting to bind on address ('0.0.0.0', 30000): address already "
+    "in use",
+    "out_of_memory": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 1.10 GiB free.",
+}
+
+
+@pytest.mark.parametrize("kind", ONE_EACH)
+def test_each_kind_from_one_line(kind: str) -> None:
+    found = {incident.kind: incident for incident in incidents_of(AT + ONE_EACH[kind])}
+    assert kind in found
+    assert found[kind].count == 1
+    assert found[kind].t == "2026-09-13T16:06:07"
+    assert found[kind].advice
+
+
+def test_retraction_counts_requests_and_once_for_all_ranks() -> None:
+    """Two lines with 3 and 2 requests, each told by two tensor ranks: 5 requests, not 4 lines or 10."""
+    text = "[2026-09-13 16:06:0{} TP{}] KV cache pool is full. Retract requests. #retracted_reqs: {}"
+    lines = [text.format(second, rank, count) for second, count in ((1, 3), (5, 2)) for rank in (0, 1)]
+    (incident,) = incidents_of(*lines)
+    assert (incident.kind, incident.count) == ("retraction", 5)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "decode out of memory happened, #retracted_reqs: 2, #new_token_ratio: 0.8024 -> 0.9085",
+        "Decode out of memory happened. #retracted_reqs: 2, #new_token_ratio: 0.8024 -> 0.9085",
+        "KV cache pool is full. Retract requests. #retracted_reqs: 2, #new_tokens_gained: 64, #mamba_num_gained: 2",
+    ],
+)
+def test_retraction_in_every_wording(line: str) -> None:
+    assert [(item.kind, item.count) for item in incidents_of(AT + line)] == [("retraction", 2)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Testing retraction. #retracted_reqs: 1, #new_tokens_gained: 64",
+        "server_args=ServerArgs(model_path='/m', retraction_policy='length')",
+        "Using fallback token IDs for yes/no (9693/2152)",
+        "Port 30000 is already in use, trying port 30001",
+    ],
+)
+def test_what_only_sounds_alike_is_no_incident(line: str) -> None:
+    assert incidents_of(AT + line) == []
+
+
+def test_request_beyond_the_context_is_no_fault_of_the_pool() -> None:
+    limits = (
+        "[2026-07-01 10:00:00 TP0] max_total_num_tokens=900000, chunked_prefill_size=4096, max_prefill_tokens=16384, "
+        "max_running_requests=64, context_len=32768, available_gpu_mem=3.00 GB"
+    )
+    line = AT + "Input length (40000 tokens) exceeds the maximum allowed length (32762 tokens)."
+    assert [item.kind for item in incidents_of(limits, line)] == ["request_too_long"]
+
+
+def test_crash_names_the_cause_below_it_once_for_all_ranks() -> None:
+    """SGLang prints the cause below the announcement, and every rank does so."""
+    lines = ["[2026-03-03 03:53:36] Received sigquit from a child process. It usually means the child failed."]
+    for rank in (3, 0):
+        lines += [
+            f"[2026-03-03 03:53:36 TP{rank}] Scheduler hit an exception: Traceback (most recent call last):",
+            '  File "/opt/sglang/srt/managers/scheduler.py", line 3130, in run_scheduler_process',
+            "    scheduler = Scheduler(",
+            "ValueError: Unsupported head size 96",
+        ]
+    found = {item.kind: item for item in incidents_of(*lines)}
+    assert found["scheduler_exception"].count == 1
+    assert found["engine_died"].count == 1
+    assert "Unsupported head size 96" in found["scheduler_exception"].message
+    assert "Unsupported head size 96" in found["engine_died"].message
+
+
+def test_compiling_late_is_worse_than_compiling_early() -> None:
+    early = "[2026-03-03 03:50:00 TP0] Entering DeepGEMM JIT Pre-Compile session. And it may takes a long time"
+    ready = "[2026-03-03 03:53:36] The server is fired up and ready to roll!"
+    late = "[2026-03-03 03:55:00 TP0] DeepGEMM JIT Compiling for <gemm_fp8> M=64, N=1536, K=7168. Please wait."
+    found = incidents_of(early, ready, late)
+    assert [(item.kind, item.severity) for item in found] == [("jit_compile", "note"), ("jit_compile", "warning")]
