@@ -182,10 +182,12 @@ class GroundTruthServer:
         client.body = end + 4
         client.need = client.body + int(fields.get("content-length", 0))
         client.request_id = fields.get("x-request-id", f"unnamed-{len(self.truth)}")
+        path = head.split(" ")[1]
         self.truth[client.request_id] = {
             "began_ns": client.received_ns,
             "emitted_ns": [],
-            "path": head.split(" ")[1],
+            "path": path,
+            "authorization": fields.get("authorization"),
         }
 
     def _look_for_pace(self, client: _Client) -> None:

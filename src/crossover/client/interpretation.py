@@ -68,10 +68,10 @@ def interpret(
         InputError: the folder holds no recording.
     """
     about = _load_about(recording_dir)
-    sends = pq.read_table(recording_dir / SENDS_NAME).to_pandas()
+    sends = pq.read_table(recording_dir / SENDS_NAME).to_pylist()
     counter = load_counter(tokenizer) if tokenizer is not None else None
     tables = Tables(counter)
-    by_request = {int(row["request"]): row for row in sends.to_dict("records")}
+    by_request = {int(row["request"]): row for row in sends}
     seen = set()
     for request, reads in reads_by_request(recording_dir / READS_NAME):
         seen.add(request)
