@@ -30,9 +30,7 @@ def differences(wanted: Any, found: Any, place: str = "") -> list[str]:
         if not isinstance(found, list) or len(wanted) != len(found):
             return [f"{place}: wanted {len(wanted)} items, found {found!r}"]
         pairs = enumerate(zip(wanted, found, strict=True))
-        return [
-            text for index, (one, other) in pairs for text in differences(one, other, f"{place}[{index}]")
-        ]
+        return [text for index, (one, other) in pairs for text in differences(one, other, f"{place}[{index}]")]
     if wanted != found or type(wanted) is not type(found):
         return [f"{place}: wanted {wanted!r}, found {found!r}"]
     return []
@@ -56,9 +54,7 @@ def test_line_ends_prefixes_and_pieces_change_no_value(name: str, tmp_path: Path
     text = (CASES / name / "input.txt").read_text()
     plain = read_log(CASES / name / "input.txt").to_dict()
     dressed = tmp_path / "engine.log"
-    dressed.write_bytes(
-        "\r\n".join(f"2026-11-29T20:53:26.123456789Z {line}" for line in text.splitlines()).encode()
-    )
+    dressed.write_bytes("\r\n".join(f"2026-11-29T20:53:26.123456789Z {line}" for line in text.splitlines()).encode())
     found = read_log(dressed).to_dict()
     for part in ("startup", "pools", "memory", "effective_config"):
         assert _without_times(found[part]) == _without_times(plain[part]), part
@@ -68,6 +64,4 @@ def test_line_ends_prefixes_and_pieces_change_no_value(name: str, tmp_path: Path
 
 def _without_times(value: Any) -> Any:
     timed = {"t", "t_outer", "ready", "weights_load_s", "model_load_s"}
-    return (
-        {key: part for key, part in value.items() if key not in timed} if isinstance(value, dict) else value
-    )
+    return {key: part for key, part in value.items() if key not in timed} if isinstance(value, dict) else value
