@@ -26,8 +26,9 @@ def run(args: argparse.Namespace) -> int:
     report = assemble(sheet)
     write(report, args.out)
     parts = [plural(len(sheet.good), "cell")]
-    if report.failures:
-        parts.append(f"{len(report.failures)} failed")
+    failed = len(sheet.failed) + sum(1 for cell in sheet.retest_cells if not cell.ok)
+    if failed:
+        parts.append(f"{failed} failed")
     if report.context.notes.reasons:
         parts.append(
             plural(

@@ -69,10 +69,9 @@ class Caveat:
 
 @dataclass(frozen=True)
 class Failure:
-    """A failed cell with its reason and the end of its log."""
+    """Failed cells of one reason, with the end of their log."""
 
-    label: str
-    anchor: str
+    labels: Sequence[str]
     reason: str
     tail: Sequence[str]
 
@@ -155,9 +154,16 @@ def _line(context: Context, one: Comparison) -> Line:
 
 
 def failures(context: Context) -> list[Failure]:
-    """Returns every failed cell."""
-    failed = [*context.sheet.failed, *(cell for cell in context.sheet.retest_cells if not cell.ok)]
-    return [Failure(cell_label(cell), context.href(cell)[1:], cell.reason or "", _tail(cell)) for cell in failed]
+    """Returns the failed cells; those that share a reason and left no log lines stand together."""
+    groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for cell in failed_cells(context):
+        groups.setdefault((cell.reason or "", tuple(_tail(cell))), []).append(cell_label(cell))
+    return [Failure(tuple(labels), reason, tail) for (reason, tail), labels in groups.items()]
+
+
+def failed_cells(context: Context) -> list[Cell]:
+    """Returns every cell without figures, the retest items' included."""
+    return [*context.sheet.failed, *(cell for cell in context.sheet.retest_cells if not cell.ok)]
 
 
 def _tail(cell: Cell) -> list[str]:
@@ -195,7 +201,7 @@ def _simulated(context: Context) -> list[Caveat]:
 
 
 def _failed(context: Context) -> list[Caveat]:
-    failed = len(failures(context))
+    failed = len(failed_cells(context))
     total = len(context.sheet.cells) + len(context.sheet.retest_cells)
     if not failed:
         return []
@@ -221,8 +227,9 @@ def _withheld(context: Context) -> list[Caveat]:
     count = Counter[str]()
     for cell in context.sheet.good:
         for quantity in QUANTITIES.values():
-            if reason := cell.reading(quantity).withheld:
-                count[f"{quantity.label}: {reason}"] += 1
+            reading = cell.reading(quantity)
+            if reading.withheld and reading.audited:
+                count[f"{quantity.label}: {reading.withheld}"] += 1
     shown = [
         Caveat("Withheld", f"{text} ({plural(number_of, 'cell')}).", "#cells", True)
         for text, number_of in count.most_common(4)

@@ -14,6 +14,7 @@ class Notes:
 
     def number(self, reason: str) -> int:
         """Returns the number of `reason`, a new one at its first use."""
+        reason = f"{reason[:1].upper()}{reason[1:]}"
         if reason not in self._numbers:
             self.reasons.append(reason)
             self._numbers[reason] = len(self.reasons)

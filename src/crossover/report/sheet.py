@@ -20,13 +20,14 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Reading:
-    """One figure of a cell, in the quantity's unit, with its 95 % interval; or why it is withheld."""
+    """One figure of a cell in the quantity's unit, with its 95 % interval; or why it is withheld (`audited`: by an audit)."""
 
     value: float | None = None
     low: float | None = None
     high: float | None = None
     n: int | None = None
     withheld: str | None = None
+    audited: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,15 +77,17 @@ class Cell:
         for part in wanted.source:
             node = node.get(part) if isinstance(node, Mapping) else None
         if node is None:
-            return Reading(withheld=self._audited(wanted.key, name))
+            reason = self._audited(wanted.key, name)
+            return Reading(withheld=reason, audited=bool(reason))
         if not isinstance(node, Mapping):
             node = {"value": node}
         scale = wanted.scale
         bounds = _mapping(node.get("ci95")).get(name) if isinstance(node.get("ci95"), Mapping) else node.get("ci95")
         low, high = bounds if isinstance(bounds, Sequence) and len(bounds) == 2 else (None, None)
-        withheld = _withheld(node.get("withheld"), name) or self._audited(wanted.key, name)
+        audited = self._audited(wanted.key, name)
+        withheld = audited or _withheld(node.get("withheld"), name)
         if withheld:
-            return Reading(n=node.get("n"), withheld=withheld)
+            return Reading(n=node.get("n"), withheld=withheld, audited=bool(audited))
         return Reading(_scaled(node.get(name), scale), _scaled(low, scale), _scaled(high, scale), node.get("n"))
 
     @property
@@ -161,6 +164,11 @@ class Sheet:
     def failed(self) -> list[Cell]:
         """The cells that have none, each with a reason."""
         return [cell for cell in self.cells if not cell.ok]
+
+    @property
+    def order(self) -> list[str]:
+        """The variants in the order of their first cell: the order of colours, legends and pairs."""
+        return list(dict.fromkeys(cell.variant for cell in [*self.cells, *self.retest_cells]))
 
     @property
     def retest_cells(self) -> list[Cell]:

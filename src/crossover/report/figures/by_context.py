@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from crossover.report.analysis import Crossing, about
@@ -17,6 +19,8 @@ from crossover.report.quantities import QUANTITIES, Quantity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+CURVE_POINTS = 16
 
 DRAWN = {
     "e2e_s": ("end-to-end", "End-to-end time against context"),
@@ -37,7 +41,10 @@ def build(context: Context) -> list[Figure]:
         panels = [_panel(context, name, quantity, str(label), part) for label, part in groups[:MAX_PANELS]]
         lead = f"{quantity.meaning[0].upper()}{quantity.meaning[1:]}."
         if key != "acceptance_length":
-            lead += " Where the order of two variants flips, the crossover is marked with its interval."
+            lead += (
+                " Where the order of two variants flips, the crossover is marked, with its interval where repeats give"
+                " one. Between measured contexts the curves are interpolated as the crossover is, in the logarithm."
+            )
         figures.append(Figure(name, title, lead, frame, panels, max(0, len(groups) - MAX_PANELS), absent))
     return figures
 
@@ -67,7 +74,7 @@ def _frame(context: Context, quantity: Quantity) -> tuple[pd.DataFrame, list[str
 
 
 def _panel(context: Context, name: str, quantity: Quantity, label: str, part: pd.DataFrame) -> Panel:
-    variants = list(context.sheet.variants) or sorted(set(part["variant"]))
+    variants = context.sheet.order
     present = [variant for variant in variants if variant in set(part["variant"])][:MAX_SERIES]
     crossings = [
         one
@@ -92,20 +99,17 @@ def _draw_lines(
     contexts = sorted(set(part["context_tokens"]))
     ticks = contexts if len(contexts) <= 6 else contexts[:: -(-len(contexts) // 6)]
     axes.set_xticks(ticks, [tokens(context) for context in ticks])
+    looked = looks(variants, present) | {"markers": False}
     sns.lineplot(
-        part[part["variant"].isin(present)],
-        x="context_tokens",
-        y=quantity.key,
-        ax=axes,
-        errorbar=None,
-        markeredgewidth=0,
-        legend=False,
-        **looks(variants, present),
-    )
+        curves(part[part["variant"].isin(present)], quantity.key),
+        x="context_tokens", y=quantity.key, ax=axes, errorbar=None, estimator=None, legend=False, **looked,
+    )  # fmt: skip
     for variant in present:
+        mine = part[part["variant"] == variant]
         style = look(variants.index(variant))
         axes.plot([], [], label=variant, **style)
-        spread = part[(part["variant"] == variant)].dropna(subset=["low", "high"])
+        axes.plot(mine["context_tokens"], mine[quantity.key], **(style | {"linestyle": ""}))
+        spread = mine.dropna(subset=["low", "high"])
         if not spread.empty:
             axes.vlines(spread["context_tokens"], spread["low"], spread["high"], color=style["color"], linewidth=1.2)
     axes.set_xlabel("context, tokens")
@@ -114,6 +118,23 @@ def _draw_lines(
     axes.margins(x=0.08)
     if len(present) > 1:
         axes.legend(loc="best", ncols=1 if len(present) < 4 else 2)
+
+
+def curves(part: pd.DataFrame, key: str) -> pd.DataFrame:
+    """Returns each variant's curve through its geometric means, linear in the logarithm between measured contexts.
+
+    That is how the crossover is interpolated, so that two curves cross exactly where it is marked.
+    """
+    rows = []
+    positive = part[part[key] > 0]
+    logs = positive.assign(log=np.log(positive[key])).groupby(["variant", "context_tokens"], sort=True)["log"].mean()
+    for variant in dict.fromkeys(logs.index.get_level_values("variant")):
+        mine = logs[variant]
+        contexts = mine.index.to_numpy(dtype=float)
+        grid = np.unique(np.concatenate([np.linspace(a, b, CURVE_POINTS) for a, b in pairwise(contexts)] or [contexts]))
+        values = np.exp(np.interp(grid, contexts, mine.to_numpy()))
+        rows.append(pd.DataFrame({"variant": variant, "context_tokens": grid, key: values}))
+    return pd.concat(rows, ignore_index=True) if rows else part
 
 
 def _mark(axes: Axes, crossings: Sequence[Crossing]) -> None:

@@ -54,7 +54,7 @@ def _row(cell: Cell, quantity: Quantity) -> dict[str, object]:
 
 
 def _panel(context: Context, name: str, quantity: Quantity, label: str, part: pd.DataFrame) -> Panel:
-    variants = list(context.sheet.variants) or sorted(set(part["variant"]))
+    variants = context.sheet.order
     rows = part.sort_values(["context_tokens", "repeat"], kind="stable").to_dict("records")[:MAX_ROWS]
 
     labels = [f"{row['variant']} {tokens(row['context_tokens'])}" for row in reversed(rows)]

@@ -47,7 +47,7 @@ def build(context: Context) -> list[Figure]:
 
 
 def _panel(context: Context, dataset: str, part: pd.DataFrame) -> Panel:
-    variants = list(context.sheet.variants) or sorted(set(part["variant"]))
+    variants = context.sheet.order
     present = [variant for variant in variants if variant in set(part["variant"])][:MAX_SERIES]
     bins = (part["context_tokens"] / STEP_TOKENS).round() * STEP_TOKENS
     medians = part.assign(at=bins).groupby(["variant", "at"], as_index=False)["prefill_tok_s"].median()

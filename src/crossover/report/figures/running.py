@@ -47,7 +47,7 @@ def build(context: Context) -> list[Figure]:
 
 
 def _panel(context: Context, label: str, lines: list[tuple[Cell, list[float], list[float]]]) -> Panel:
-    variants = list(context.sheet.variants) or [cell.variant for cell, _, _ in lines]
+    variants = context.sheet.order
 
     def draw(axes: Axes) -> None:
         for cell, times, running in lines[:MAX_SERIES]:

@@ -34,13 +34,6 @@ SETTINGS: Any = {
     "font.size": 9,
     "axes.edgecolor": MUTED,
     "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
-    "axes.titlesize": 9.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.titlepad": 8,
-    # A fixed place: the automatic one measures every label first.
-    "axes.titley": 1.0,
     "axes.grid": True,
     "axes.axisbelow": True,
     "axes.spines.top": False,

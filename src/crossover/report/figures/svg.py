@@ -10,6 +10,8 @@ from typing import Any
 from crossover.report.figures.model import Panel
 from crossover.report.figures.style import SETTINGS, STAMP, VARIABLES
 
+# More would run out of the narrowest panel.
+TITLE_LETTERS = 54
 # White paper under a standalone drawing; a page has its own.
 PAPER = '<rect width="100%" height="100%" fill="#ffffff"/>'
 
@@ -27,7 +29,7 @@ def draw(panel: Panel, simulated: bool) -> str:
     with mpl.rc_context({**SETTINGS, "svg.hashsalt": panel.name}):
         figure = Figure(figsize=panel.size_in)
         axes = figure.add_axes(_place(panel))
-        axes.set_title(panel.title)
+        figure.text(0.02, 1 - 0.2 / panel.size_in[1], _cut(panel.title), fontsize=9.5, weight="bold", va="center")
         panel.draw(axes)
         _place_labels(axes, panel)
         if simulated:
@@ -54,6 +56,10 @@ def _place(panel: Panel) -> tuple[float, float, float, float]:
     width, height = panel.size_in
     left, right, bottom, top = panel.left_in / width, 0.12 / width, panel.bottom_in / height, 0.36 / height
     return left, bottom, 1 - left - right, 1 - bottom - top
+
+
+def _cut(title: str) -> str:
+    return title if len(title) <= TITLE_LETTERS else f"{title[: TITLE_LETTERS - 1]}…"
 
 
 def _place_labels(axes: Any, panel: Panel) -> None:
@@ -83,7 +89,7 @@ def _stamp(figure: object) -> None:
         weight="bold",
         rotation=18,
     )
-    text(0.995, 0.99, "SIMULATED", ha="right", va="top", fontsize=7.5, color=STAMP, weight="bold")
+    text(0.99, 0.015, "SIMULATED", ha="right", va="bottom", fontsize=7.5, color=STAMP, weight="bold")
 
 
 def _tidy(document: str) -> str:

@@ -11,7 +11,7 @@ from crossover.report.analysis import Factors
 from crossover.report.context import Context
 from crossover.report.figures.model import MAX_PANELS, Figure, Panel, room_for
 from crossover.report.figures.style import INK, MUTED, SERIES
-from crossover.report.formatting import number, slug
+from crossover.report.formatting import number, slug, tokens
 from crossover.report.tables.attribution import FACTORS, signed
 
 if TYPE_CHECKING:
@@ -83,11 +83,8 @@ def _latency(context: Context) -> list[Figure]:
 
 def _latency_panel(one: Factors) -> Panel:
     start, end = one.start_s or 0.0, one.end_s or 0.0
-    names = (
-        [part.strip() for part in one.label.split(" / ")]
-        if one.kind == "contexts"
-        else [one.first.variant, one.second.variant]
-    )
+    ends = (one.first, one.second)
+    names = [tokens(cell.input_tokens) if one.kind == "contexts" else cell.variant for cell in ends]
     bars: list[Bar] = [(names[0], 0.0, start, f"{number(start)} s", True)]
     at = start
     for name, seconds in one.steps:

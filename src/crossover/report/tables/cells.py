@@ -30,7 +30,8 @@ def build(context: Context) -> Table | None:
     )
     rows = [_row(context, cell, shown) for cell in cells]
     lead = (
-        "The mean of each metric over the requests of the cell, its 95 % interval and sample size beneath. "
+        "The mean of each metric over the requests of the cell, its 95 % interval beneath, and n where it is not "
+        "the number of requests. "
         "A figure that failed an audit is withheld; its footnote says why. Each cell links to its entry."
     )
     return Table("cells", "Cells", lead, columns, rows)
@@ -43,21 +44,22 @@ def _anywhere(cells: list[Cell], quantity: Quantity) -> bool:
 
 def _row(context: Context, cell: Cell, shown: list[Quantity]) -> list[Datum]:
     label = cell.variant + (f", repeat {cell.repeat + 1}" if cell.repeat else "")
+    done = (cell.metrics.get("requests") or {}).get("ok")
     return [
         Datum(label, cell.id, href=context.href(cell)),
         Datum(cell.dataset),
         Datum(tokens(cell.input_tokens), cell.input_tokens),
         Datum(load_label(cell.concurrency, cell.rate_per_s)),
         _requests(cell),
-        *(reading_datum(context, cell.reading(quantity), quantity) for quantity in shown),
+        *(reading_datum(context, cell.reading(quantity), quantity, done) for quantity in shown),
         _audits(cell),
     ]
 
 
-def reading_datum(context: Context, reading: Reading, quantity: Quantity) -> Datum:
+def reading_datum(context: Context, reading: Reading, quantity: Quantity, usual_n: int | None = None) -> Datum:
     """Returns a figure as a table shows it: with interval and n beneath, or `withheld` with a footnote."""
     if reading.withheld:
-        note = context.notes.number(f"{quantity.label} withheld. {reading.withheld}")
+        note = context.notes.number(reading.withheld)
         return Datum("withheld", note=note, tone="warn")
     if reading.value is None:
         return Datum(number(None), tone="quiet")
@@ -65,7 +67,7 @@ def reading_datum(context: Context, reading: Reading, quantity: Quantity) -> Dat
     spread = interval(reading.low, reading.high)
     if quantity.unit == "share" and reading.low is not None and reading.high is not None:
         spread = f"{percent(reading.low)} to {percent(reading.high)}"
-    size = f"n {reading.n:,}" if reading.n else ""
+    size = f"n {reading.n:,}" if reading.n and reading.n != usual_n else ""
     below = "; ".join(part for part in (spread, size) if part)
     return Datum(write(reading.value), reading.value, below, low=reading.low, high=reading.high)
 
@@ -86,7 +88,7 @@ def _audits(cell: Cell) -> Datum:
     if not found:
         return Datum("passed" if cell.audits else "none ran", tone="good" if cell.audits else "quiet")
     kinds = ", ".join(dict.fromkeys(str(audit.get("verdict")) for audit in found))
-    return Datum(kinds, below=plural(len(found), "finding"), tone="warn", href="#audits")
+    return Datum(plural(len(found), "finding"), kinds, tone="warn", href="#audits")
 
 
 QUIET = ("passed", "not applicable", "rounding")

@@ -45,7 +45,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; the first column heads its rows. `shown` limits the page, never the CSV."""
+    """A table; the first column heads its rows. `shown` limits the page, never the CSV; `folded` hides it at first."""
 
     name: str
     title: str
@@ -53,6 +53,7 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Sequence[Datum]]
     shown: int | None = None
+    folded: bool = False
 
     @property
     def page_rows(self) -> Sequence[Sequence[Datum]]:

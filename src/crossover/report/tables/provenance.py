@@ -36,7 +36,7 @@ def build(context: Context) -> Table | None:
         Column("metrics", "Metrics"),
     )
     lead = "The first twelve digits of each key. An entry lies in the store under its kind and its whole key."
-    return Table("provenance", "Provenance", lead, columns, rows)
+    return Table("provenance", "Provenance", lead, columns, rows, folded=True)
 
 
 def _key(path: str | None) -> str | None:

@@ -37,7 +37,7 @@ def build(context: Context) -> Table | None:
             high=reading.high,
         )
         if reading.withheld:
-            note = context.notes.number(f"{quantity.label} withheld. {reading.withheld}")
+            note = context.notes.number(reading.withheld)
             measured = Datum("withheld", note=note, tone="warn")
         label = quantity.label if one.statistic in ("value", "mean") else f"{quantity.label} {one.statistic}"
         rows.append(

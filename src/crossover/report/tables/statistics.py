@@ -7,7 +7,6 @@ from crossover.report.formatting import interval, number
 from crossover.report.labels import cell_label
 from crossover.report.quantities import QUANTITIES, Quantity
 from crossover.report.sheet import Cell
-from crossover.report.tables.cells import reading_datum
 from crossover.report.tables.model import Column, Datum, Table
 
 STATISTICS = ("mean", "min", "p50", "p90", "p99", "max")
@@ -36,7 +35,7 @@ def build(context: Context) -> Table | None:
         "Percentiles by linear interpolation with order-statistic 95 % intervals. "
         "A percentile that the sample is too small to bound is withheld."
     )
-    return Table("statistics", "All statistics", lead, columns, rows, shown=SHOWN)
+    return Table("statistics", "All statistics", lead, columns, rows, shown=SHOWN, folded=True)
 
 
 def _row(context: Context, cell: Cell, quantity: Quantity) -> list[Datum]:
@@ -51,11 +50,9 @@ def _row(context: Context, cell: Cell, quantity: Quantity) -> list[Datum]:
 
 def _datum(context: Context, cell: Cell, quantity: Quantity, statistic: str) -> Datum:
     reading = cell.reading(quantity, statistic)
-    if reading.withheld or reading.value is None:
-        named = f"{statistic} of {quantity.label}"
-        if reading.withheld:
-            note = context.notes.number(f"{named} withheld. {reading.withheld}")
-            return Datum("withheld", note=note, tone="warn")
+    if reading.withheld:
+        return Datum("withheld", note=context.notes.number(reading.withheld), tone="warn")
+    if reading.value is None:
         return Datum(number(None), tone="quiet")
     return Datum(
         number(reading.value),
@@ -64,6 +61,3 @@ def _datum(context: Context, cell: Cell, quantity: Quantity, statistic: str) -> 
         low=reading.low,
         high=reading.high,
     )
-
-
-__all__ = ["build", "reading_datum"]

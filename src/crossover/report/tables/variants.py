@@ -32,7 +32,14 @@ def build(context: Context) -> Table | None:
         ]
         for name, variant in context.sheet.variants.items()
     ]
-    return Table("variants", "Variants", "As declared; the effective configurations are in the ledger.", columns, rows)
+    return Table(
+        "variants",
+        "Variants",
+        "As declared; the effective configurations are in the ledger.",
+        columns,
+        rows,
+        folded=True,
+    )
 
 
 def _launcher(launcher: object) -> str:

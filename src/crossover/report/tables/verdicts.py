@@ -31,7 +31,7 @@ def build(context: Context) -> Table | None:
         "Geometric mean of the ratios of paired repeats, with its 95 % interval. An interval that holds 1 shows no "
         "difference; a single run each has no interval, and then nothing is decided."
     )
-    return Table("verdicts", "Comparisons", lead, columns, rows, shown=60)
+    return Table("verdicts", "Comparisons", lead, columns, rows, shown=60, folded=True)
 
 
 def _row(context: Context, one: Comparison) -> list[Datum]:

@@ -33,13 +33,18 @@ function compare(a, b, up) {
   return up ? order : -order;
 }
 
-// A link to an entry opens it; printing opens everything that is folded.
+// A link to an entry opens it; printing opens the folded tables.
 function reveal() {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (target) {
     for (let node = target; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;
+    const fold = target.querySelector(":scope > .fold");
+    if (fold) fold.open = true;
     target.scrollIntoView();
   }
 }
 addEventListener("hashchange", reveal);
 reveal();
+addEventListener("beforeprint", () => {
+  for (const folded of document.querySelectorAll(".fold, #failed details")) folded.open = true;
+});
