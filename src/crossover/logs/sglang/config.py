@@ -256,6 +256,12 @@ def _kda(builder: Builder, line: Line, match: re.Match[str]) -> None:
     builder.configure({"kda_kernels": {"decode": match[1], "verify": match[2], "extend": match[3]}})
 
 
+def _linear_attention(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    names = ("decode", "prefill", "verify")
+    found = zip(names, match.groups(), strict=True)
+    builder.configure({f"linear_attention_{name}_backend": backend for name, backend in found if backend})
+
+
 def _version(builder: Builder, line: Line, match: re.Match[str]) -> None:
     builder.version = match[1]
 
@@ -325,6 +331,13 @@ KINDS: tuple[LineKind, ...] = (
         "replicated Q projection",
         r"DCP enables replicated Q projection",
         _replicated_q,
+        figure=False,
+    ),
+    kind(
+        "linear_attention_backend",
+        "Linear attention kernel backend",
+        r"Linear attention kernel backend: decode=(\w+), prefill=(\w+)(?:, verify=(\w+))?",
+        _linear_attention,
         figure=False,
     ),
     kind(

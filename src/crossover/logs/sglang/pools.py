@@ -77,7 +77,7 @@ KINDS: tuple[LineKind, ...] = (
     kind(
         "kv_cache",
         ("KV Cache is allocated", "KV Cache VA upper bound"),
-        r"(?:\b(?P<label>Full|SWA) )?KV Cache (?P<state>is allocated|VA upper bound)\.? ?"
+        r"(?:\b(?P<label>Full|SWA) )?KV Cache (?P<state>is allocated|VA upper bound)[. ]{0,6}"
         rf"(?:dtype: (?P<dtype>[\w.]+), )?(?:#tokens: (?P<tokens>\d{{1,15}}), )?{_GIB}",
         _kv,
     ),

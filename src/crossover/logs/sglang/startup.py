@@ -226,7 +226,7 @@ KINDS: tuple[LineKind, ...] = (
     kind(
         "load_end",
         "Load weight end",
-        r"Load weight end\.? .*?avail mem=\d+\.\d+ ?GB(?:, mem usage=-?\d+\.\d+ ?GB)?",
+        r"Load weight end\.? .*?(?:avail mem|mem usage)=\d+\.\d+ ?GB(?:, mem usage=-?\d+\.\d+ ?GB)?",
         _load_end,
     ),
     kind(
