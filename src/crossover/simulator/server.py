@@ -13,7 +13,6 @@ import gc
 import heapq
 import itertools
 import math
-import os
 import secrets
 import signal
 import socket
@@ -344,14 +343,4 @@ def serve(settings: Settings, host: str, port: int, scale: float, faults: Faults
     """Runs a simulated engine in this process until it ends; returns the exit status."""
     if scale <= 0:
         raise CrossoverError("the time scale must be above 0")
-    if hasattr(os, "sched_setscheduler"):
-        with_priority()
     return Simulator(settings, host, port, scale, faults, seed).run()
-
-
-def with_priority() -> None:
-    """Asks for a higher priority where the user may: the steps are short, and late ones cost precision."""
-    try:
-        os.nice(-5)
-    except OSError:
-        return
