@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from crossover.logs.builder import Builder
@@ -50,6 +51,7 @@ _DECODE = _SHARED | {
     "accept rate": ("accept_rate", _FLOAT),
     "gen throughput (token/s)": ("decode_tok_s", _FLOAT),
 }
+_MOST_PAIRS = 60  # a batch line has up to 25
 _MARKS = ("Prefill batch", "Decode batch")
 _PAIR = re.compile(r"([#a-zA-Z][^:,\[\]]{0,40}): ?([^,\s]*)")
 
@@ -85,7 +87,7 @@ class Layout:
         pieces: list[str] = []
         values = self._blank.copy()
         self._order, self._readers = [], []
-        for match in _PAIR.finditer(body):
+        for match in islice(_PAIR.finditer(body), _MOST_PAIRS):
             field, pattern = self._names.get(match[1], ("", ""))
             valued = re.match(pattern, match[2]) if field and self._place[field] not in self._order else None
             if valued is None:
