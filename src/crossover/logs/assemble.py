@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from crossover.logs.builder import Builder
 from crossover.logs.crash import root_cause
-from crossover.logs.diagnoses import diagnose, rules
+from crossover.logs.diagnoses import diagnose
 from crossover.logs.incidents import Kind
 from crossover.logs.model import Diagnosis, EngineReport, Incident, Startup
 
@@ -123,9 +123,8 @@ def _incidents(chosen: Builder, shared: Builder, diagnoses: list[Diagnosis]) -> 
 
 def _diagnosed(diagnoses: list[Diagnosis], known: set[str]) -> list[Incident]:
     """Diagnoses whose lines are no incidents of their own stand at the end, without a time."""
-    own = {rule.name for rule in rules() if rule.incident}
     return [
         Incident(None, item.kind, item.severity, 1, f"{item.conclusion} ({item.evidence[0][:160]})", item.advice)
         for item in diagnoses
-        if item.name in own and item.kind not in known
+        if item.kind not in known
     ]

@@ -25,6 +25,7 @@ _DIGIT = re.compile(r"\d")
 _JOINED_LINES = 3
 _CONTAINER_STAMP = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,24}Z ")
 _EXAMPLES = 20
+_BLOCK, _LONGEST_LINE = 1 << 16, 1 << 20
 _ENTRY_STARTS = ("", "(", "[", "\n")
 _NARROWEST, _WIDEST = 60, 400  # columns of terminals
 _TRIGGER = 48  # no trigger is longer
@@ -86,30 +87,39 @@ class LogReader:
         self.sample = ""
         self._width = 0  # of the terminal that wrapped the log, once known
         self._consumed = 0  # where the block's last statement ended, if it went on below its line
-        self._held = ""
+        self._pieces: list[str] = []
+        self._gathered = 0
 
     def feed(self, text: str) -> None:
-        """Takes the next piece of the log; an unfinished last line waits for the next piece."""
-        text = self._held + text
-        cut = last_boundary(text)
-        self._held = text[cut:]
-        if len(self._held) > 1 << 20:
-            cut, self._held = len(text), ""
-        if cut:
-            self._read(text[:cut])
+        """Takes the next piece of the log; pieces are gathered to blocks, which end where an entry ends."""
+        self._pieces.append(text)
+        self._gathered += len(text)
+        if self._gathered >= _BLOCK:
+            self._read_entries()
 
     def finish(self) -> EngineReport:
         """Reads what still waits and returns the report."""
-        held, self._held = self._held, ""
-        if held:
-            self._read(held)
+        rest = "".join(self._pieces)
+        self._pieces, self._gathered = [], 0
+        if rest:
+            self._read(rest)
         return self.report()
 
     def report(self) -> EngineReport:
-        """The report of all whole lines so far; more can be fed afterwards."""
+        """The report of all whole entries so far; more can be fed afterwards."""
         from crossover.logs.assemble import assemble
 
+        self._read_entries()
         return assemble(self)
+
+    def _read_entries(self) -> None:
+        text = "".join(self._pieces)
+        cut = last_boundary(text)
+        if not cut and len(text) > _LONGEST_LINE:
+            cut = len(text)
+        self._pieces, self._gathered = [text[cut:]], len(text) - cut
+        if cut:
+            self._read(text[:cut])
 
     # -- one block ----------------------------------------------------------------------------------------
 

@@ -37,7 +37,6 @@ class Rule:
     unless: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     settings: Mapping[str, str] | None = None
-    incident: bool = True
 
 
 @cache
