@@ -23,6 +23,7 @@ READ_BYTES = 32 << 10
 # Small enough that sixteen long prompts all begin within a millisecond or two, large enough to fill a link.
 SEND_BYTES = 64 << 10
 _CATCH_UP_BYTES = 256 << 10
+_DONE_CHUNK, _LAST_CHUNK = b"\ndata: [DONE]\n\n\r\n", b"0\r\n\r\n"
 
 
 class State(IntEnum):
@@ -182,7 +183,7 @@ class Connection:
             self._pending.append(data)
             self._pending_bytes += len(data)
             if data.endswith(b"\r\n\r\n") or len(data) < 5 or self._pending_bytes > _CATCH_UP_BYTES:
-                return self._catch_up()
+                return self._ends_with_done(data) or self._catch_up()
             return False
         if self._length_left is not None:
             self._length_left -= len(data)
@@ -205,6 +206,12 @@ class Connection:
             self._length_left = (self.head.length or 0) - len(rest)
             return self._length_left <= 0
         return False
+
+    def _ends_with_done(self, data: bytes) -> bool:
+        """Whether these bytes can only be the end of an event stream: JSON holds no bare line break before `data:`."""
+        if data == _LAST_CHUNK and len(self._pending) > 1:
+            return self._pending[-2].endswith(_DONE_CHUNK)
+        return data.endswith(_DONE_CHUNK + _LAST_CHUNK)
 
     def _catch_up(self) -> bool:
         assert self._chunks is not None
