@@ -53,12 +53,14 @@ def _state(table: Table, name: str, log: Any) -> DecodeState | None:
         running = cells[name].concurrency
     if running is None:
         running = number(workload.get("concurrency"))
-    if running is None or rate <= 0:
+    accepted = _accepted(log.get("accept_len"))
+    if running is None or not min(running, rate, accepted.low) > 0:
         return None
     spread = log.get("decode_tok_s_range")
     ends = _ends(spread) or (rate, rate)
+    ends = ends if ends[0] > 0 else (rate, rate)
     decode = Estimate(rate, *ends)
-    return DecodeState(Estimate.exactly(running), _accepted(log.get("accept_len")), decode)
+    return DecodeState(Estimate.exactly(running), accepted, decode)
 
 
 def _accepted(value: Any) -> Estimate:

@@ -48,7 +48,7 @@ crossover audit FILE --strict    # exit status 1 if there is a fault
 | contaminated | something that is no part of the workload entered |
 | incomplete | some requests did not succeed |
 | missing | a figure was never measured, and a zero or a dash stands for it |
-| rounding | a note, no fault: the printed figures round otherwise |
+| rounding | a note, no fault: printed figures round otherwise, or stamps are coarser than the gaps |
 
 ## The audits
 """

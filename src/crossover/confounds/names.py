@@ -67,7 +67,7 @@ def canonical_arguments(arguments: Mapping[str, Any]) -> dict[str, tuple[str, An
 def same_value(first: Any, second: Any) -> bool:
     """Whether two values are one setting; a value left to the engine (`auto`) agrees with any."""
     a, b = _normal(first), _normal(second)
-    if a in _OPEN or b in _OPEN:
+    if any(isinstance(value, str) and value in _OPEN for value in (a, b)):
         return True
     if isinstance(a, float) and isinstance(b, float):
         return abs(a - b) <= 1e-9 * max(abs(a), abs(b), 1.0)

@@ -193,6 +193,31 @@ def test_any_subset_is_welcome(section):
     assert audit_table(make_table(data)).findings == ()
 
 
+def leaves(node, path=()):
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield from leaves(value, (*path, key))
+    else:
+        yield path
+
+
+@pytest.mark.parametrize(
+    "value", [0, -1, None, "--", "text", [], [1, 2], {}, {"a": 1}, True, 1e300, float("nan")], ids=repr
+)
+def test_no_value_in_any_place_breaks_an_audit(value):
+    for path in leaves(CLEAN):
+        table = planted("/".join(path), value) if value is not None else None
+        if table is None:
+            data = copy.deepcopy(CLEAN)
+            place = data
+            for key in path[:-1]:
+                place = place[key]
+            place[path[-1]] = None
+            table = make_table(data)
+        audit_table(table)
+        attribute_table(table)
+
+
 @pytest.mark.parametrize("digits", [0, 1, 2])
 def test_coarse_printing_is_no_fault(digits):
     data = copy.deepcopy(CLEAN)

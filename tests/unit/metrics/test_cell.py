@@ -233,6 +233,17 @@ def test_an_unfit_recorder_withholds_everything(tmp_path, monkeypatch):
         assert entry.get("mean", entry.get("value")) is None, name
 
 
+def test_coalesced_reads_cost_the_percentiles_of_gaps_and_are_no_fault(tmp_path, monkeypatch):
+    recorded = recording()
+    recorded.fitness |= {"coalesced_reads": 15}
+    found = evaluate(tmp_path, monkeypatch, recorded)
+    assert {verdict for _, verdict in faults(found)} == {"rounding"}
+    assert found["metrics"]["itl_s"]["p90"] is None
+    assert found["metrics"]["itl_s"]["p50"] is not None
+    assert found["metrics"]["itl_s"]["mean"] is not None
+    assert any(entry["audit"] == "client_engine" and entry["verdict"] == "passed" for entry in found["audits"])
+
+
 def test_a_field_that_nobody_knows(tmp_path, monkeypatch):
     recorded = recording()
     recorded.findings = [{"finding": "unknown_field", "severity": "error", "count": 1, "why": "events carry 'thought'"}]

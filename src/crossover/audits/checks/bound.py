@@ -56,7 +56,7 @@ def _throughput(cell: Cell) -> Iterator[Finding]:
             continue
         limit = most.scaled(1 + _TOLERANCE)
         if figure.interval.low > limit.high:
-            factor = figure.interval.middle / most.middle
+            factor = figure.interval.middle / most.middle if most.middle > 0 else float("inf")
             yield Finding(
                 "impossible",
                 figure.path,

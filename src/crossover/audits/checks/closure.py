@@ -60,7 +60,10 @@ def check_table(table: Table) -> Iterator[Finding]:
 
 
 def _latencies(cell: Cell, decode: Decode, most_tokens_a_chunk: float) -> Iterator[Finding]:
-    tpot, itl, ttft = cell.get("tpot"), cell.get("itl"), cell.get("ttft")
+    # A zero was never measured: that is the completeness audit's.
+    tpot, itl, ttft = (
+        figure if figure and figure.printed > 0 else None for figure in map(cell.get, ("tpot", "itl", "ttft"))
+    )
     tpot_closes = tpot is None or tpot_is_expected(cell, tpot, decode)
     implied = blamed_ttft(cell, decode)
     if tpot is not None and ttft is not None and not tpot_closes and implied is not None:
