@@ -38,6 +38,7 @@ class Sequence:
         "preemptions",
         "prompt",
         "prompt_key",
+        "target",
     )
 
     def __init__(
@@ -58,11 +59,8 @@ class Sequence:
         self.cancelled = False
         self.preemptions = 0
         self.arrived_s = 0.0
-
-    @property
-    def target(self) -> int:
-        """Tokens to compute before the next output: the prompt, and after a preemption what was generated too."""
-        return self.prompt + int(self.generated) if self.preemptions else self.prompt
+        # Tokens to compute before the next output: the prompt, and after a preemption what was generated too.
+        self.target = prompt
 
     @property
     def held(self) -> float:
@@ -106,8 +104,8 @@ class Scheduler:
         self.settings, self.seed, self.on_means = settings, seed, on_means
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []
-        memory = settings.memory
-        self.cache = PrefixCache(settings.prefix_block_tokens, memory.kv_capacity_tokens, settings.prefix_caching)
+        self._capacity = settings.memory.kv_capacity_tokens
+        self.cache = PrefixCache(settings.prefix_block_tokens, self._capacity, settings.prefix_caching)
         self.cold = list(settings.jit)
         self.oom_pending = settings.oom_retries
         self.delay_s = 0.0  # added to the next step: faults
@@ -138,7 +136,7 @@ class Scheduler:
 
     def kv_usage(self) -> float:
         """Returns the share of the KV pool in use, 0..1."""
-        return min(1.0, self.held_tokens() / max(1, self.settings.memory.kv_capacity_tokens))
+        return min(1.0, self.held_tokens() / max(1, self._capacity))
 
     def step(self, now_s: float, horizon_s: float = math.inf) -> Step | None:
         """Plans and applies the step that starts at `now_s`; None when there is nothing to do.
@@ -147,7 +145,11 @@ class Scheduler:
             horizon_s: on means, do not repeat decode steps past this time (the next arrival).
         """
         plan = Step("decode", now_s)
-        decoding = [sequence for sequence in self.running if sequence.computed >= sequence.target]
+        decoding, context = [], 0.0
+        for sequence in self.running:
+            context += sequence.prompt + sequence.generated
+            if sequence.computed >= sequence.target:
+                decoding.append(sequence)
         if self.settings.mixed:
             self._plan_prefill(
                 plan, self.settings.prefill_budget_tokens - len(decoding) * (1 + self.settings.draft_tokens)
@@ -158,7 +160,9 @@ class Scheduler:
                 decoding = []
         if not plan.prefill and not decoding:
             return None
-        self._make_room(plan, decoding)
+        # `context` bounds what the running sequences hold from above: mostly there is room, and nothing to count.
+        if plan.prefill or context + len(decoding) * (1 + self.settings.draft_tokens) > self._capacity:
+            self._make_room(plan, decoding)
         plan.kind = "prefill" if not decoding else "mixed" if plan.prefill else "decode"
         self._price(plan, decoding)
         if decoding:
@@ -200,12 +204,12 @@ class Scheduler:
             need += _NEW_TOKEN_RATIO * sequence.output
             need += sum(_NEW_TOKEN_RATIO * (other.output - other.generated) for other in self.running)
         promised = sum(max(0, other.target - other.computed) for other in self.running)
-        return self.held_tokens() + promised + need <= self.settings.memory.kv_capacity_tokens
+        return self.held_tokens() + promised + need <= self._capacity
 
     def _make_room(self, plan: Step, decoding: list[Sequence]) -> None:
         """Takes the youngest sequences off the pool when the running ones outgrow it."""
         growth = len(decoding) * (1 + self.settings.draft_tokens)
-        while len(self.running) > 1 and self.held_tokens() + growth > self.settings.memory.kv_capacity_tokens:
+        while len(self.running) > 1 and self.held_tokens() + growth > self._capacity:
             victim = self.running.pop()
             plan.prefill = [item for item in plan.prefill if item[0] is not victim]
             plan.started = [item for item in plan.started if item is not victim]
@@ -213,6 +217,7 @@ class Scheduler:
                 decoding.remove(victim)
             victim.computed, victim.cached = 0, 0
             victim.preemptions += 1
+            victim.target = victim.prompt + int(victim.generated)
             self.preemptions += 1
             self.waiting.appendleft(victim)
             plan.preempted.append(victim)
@@ -221,7 +226,7 @@ class Scheduler:
         cost = self.settings.cost
         plan.duration_s = sum(cost.prefill_s(new, context) for _, new, context in plan.prefill)
         if decoding:
-            kv_tokens = sum(sequence.prompt + sequence.generated for sequence in decoding)
+            kv_tokens = sum([sequence.prompt + sequence.generated for sequence in decoding])
             share = cost.mixed_decode_share if plan.prefill else 1.0
             plan.duration_s += share * cost.decode_s(len(decoding), kv_tokens)
         plan.decoding = len(decoding)
@@ -258,7 +263,7 @@ class Scheduler:
     def _emit(self, plan: Step, sequence: Sequence, tokens: float) -> None:
         sequence.generated += tokens
         if sequence.preemptions:
-            sequence.computed += int(tokens)
+            sequence.computed = sequence.target = sequence.prompt + int(sequence.generated)
         finished = sequence.generated >= sequence.output - 1e-9
         plan.outputs.append((sequence, tokens, finished))
         if finished:

@@ -96,7 +96,7 @@ class Simulator:
         self._step: Step | None = None
         self.last_end_s = 0.0
         self._stopping: int | None = None
-        self._dropped = 0.0
+        self._drop_share, self._dropped = self.faults.number("drop-tokens"), 0.0
         self.triggers = Triggers(self.faults)
         self.lag = LagMeter(self.clock, self.counters, self.log.note)
 
@@ -251,8 +251,8 @@ class Simulator:
             answer.sent += tokens
             return
         text = answer.chunk(tokens, live.parsed.finish if finished else None)
-        if (share := self.faults.number("drop-tokens")) and not finished:
-            self._dropped += share
+        if self._drop_share and not finished:
+            self._dropped += self._drop_share
             if self._dropped >= 1:
                 self._dropped -= 1
                 return
