@@ -194,7 +194,7 @@ def _limits(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 
 def _timings(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """The engine's own summary (0.5.17 and later); the whole scheduler is what "engine init" means here."""
+    """The engine's own summary (0.5.18 and later); the whole scheduler is what "engine init" means here."""
     found = {name: float(value) for name, value in re.findall(r"\b(\w+)=(\d+(?:\.\d+)?)", match[1])}
     if "scheduler_e2e" in found:
         builder.at_rank("engine_init_s", line, found["scheduler_e2e"])
