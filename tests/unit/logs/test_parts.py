@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from crossover.logs import read_log
@@ -80,6 +82,12 @@ def test_what_every_rank_says_counts_once() -> None:
 def test_every_kind_has_severity_and_advice() -> None:
     assert set(CATALOGUE) == set(Kind)
     assert all(entry.advice for entry in CATALOGUE.values())
+
+
+def test_every_kind_is_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "logs.md").read_text()
+    for kind, entry in CATALOGUE.items():
+        assert f"| `{kind}` | {entry.severity} | {entry.advice} |" in page
 
 
 USAGE = (

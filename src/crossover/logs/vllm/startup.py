@@ -169,8 +169,8 @@ KINDS = (
     ),
     kind(
         "version",
-        ("vLLM API server version", "▄▀ █  version", "LLM engine (v", "vLLM server version"),
-        r"(?:server version |█  version |LLM engine \()(v?\d[\w.+-]{0,80})",
+        ("vLLM API server version", "█  version", "] version ", "LLM engine (v", "vLLM server version"),
+        r"(?:server version |█  version |\.py:\d{1,5}\] version |LLM engine \()(v?\d[\w.+-]{0,80})",
         version,
         joins=False,
     ),
