@@ -250,17 +250,17 @@ class Simulator:
         if not live.parsed.ask.stream:
             answer.sent += tokens
             return
-        text = answer.chunk(tokens, live.parsed.finish if finished else None)
-        if self._drop_share and not finished:
+        if finished:
+            text = answer.chunk(tokens, live.parsed.finish) + answer.closing(sequence.cached)
+            live.connection.write(frame(text) + last_frame())
+            return
+        data = answer.framed(tokens)
+        if self._drop_share:
             self._dropped += self._drop_share
             if self._dropped >= 1:
                 self._dropped -= 1
                 return
-        if finished:
-            text += answer.closing(sequence.cached)
-            live.connection.write(frame(text) + last_frame())
-        else:
-            live.connection.write(frame(text))
+        live.connection.write(data)
 
     def _finish(self, live: Live, sequence: Running, sim_s: float) -> None:
         counters = self.counters

@@ -92,6 +92,7 @@ class Answer:
     """
 
     __slots__ = (
+        "_frames",
         "_heads",
         "_tail",
         "ask",
@@ -101,7 +102,6 @@ class Answer:
         "prompt_tokens",
         "reasoning",
         "sent",
-        "usage",
     )
 
     def __init__(
@@ -110,8 +110,9 @@ class Answer:
         self.ask, self.identifier, self.created = ask, identifier, created
         self.prompt_tokens, self.reasoning, self.inflate = prompt_tokens, reasoning_tokens, inflate
         self.sent = 0
-        self.usage: dict[str, Any] = {}
         self._heads, self._tail = self._templates()
+        # Without usage or ids a chunk is one of a few hundred: each is rendered once.
+        self._frames: dict[int, bytes] | None = None if ask.continuous_usage or ask.token_ids else {}
 
     def _templates(self) -> tuple[dict[str, str], str]:
         """Renders the parts of a chunk before and after its text; `reasoning` and `content` differ in the "
@@ -156,6 +157,19 @@ class Answer:
         if 0 < left < tokens:
             return self._event("reasoning", left, None) + self._event("content", tokens - left, finish)
         return self._event("reasoning" if left > 0 else "content", tokens, finish)
+
+    def framed(self, tokens: int) -> bytes:
+        """Returns the next tokens as `chunk` does, framed for the wire; not for the last ones."""
+        left = self.reasoning - self.sent
+        if self._frames is None or tokens > _MOST or 0 < left < tokens:
+            return frame(self.chunk(tokens, None))
+        key = (self.sent % len(_WORDS) * 2 + (left > 0)) * (_MOST + 1) + tokens
+        found = self._frames.get(key)
+        if found is None:
+            found = self._frames[key] = frame(self.chunk(tokens, None))
+        else:
+            self.sent += tokens
+        return found
 
     def _event(self, part: str, tokens: int, finish: str | None) -> str:
         first, self.sent = self.sent, self.sent + tokens

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from crossover.logs import read_log
+from crossover.simulator.timing import predict_cell_s
 
 if TYPE_CHECKING:
     from conftest import Launch, Server
@@ -240,3 +241,17 @@ def test_compiling_and_stalling_in_the_middle(launch: Launch) -> None:
     server.stream("/v1/chat/completions", {**CHAT, "max_tokens": 60})
     assert time.monotonic() - begin >= 1.5  # 3,000 simulated seconds at 2,000 to one
     assert "CuTe DSL KDA kernel compiled" in server.text()
+
+
+def test_time_on_the_wire_is_that_of_the_model(published: dict[str, dict[str, Any]], launch: Launch) -> None:
+    """Eight requests one after the other, by the engine's own clock: sums of latencies against the offline model.
+
+    A step that is delivered late does not move the schedule, so that this holds on a busy machine too.
+    """
+    server = launch("vllm", "--seed", "3", scale=400)
+    for number in range(8):
+        body = {"model": "test-model", "prompt": f"p{number} {WORDS}", "max_tokens": 250, "ignore_eos": True}
+        server.stream("/v1/completions", body)
+    measured = counter(server, "vllm:e2e_request_latency_seconds_sum") / 8
+    cell = {"dataset": "random", "input_tokens": 3001, "output_tokens": 250, "concurrency": 1, "requests": 8}
+    assert measured == pytest.approx(predict_cell_s("vllm", published["vllm"], cell) / 8, rel=0.1)

@@ -106,3 +106,13 @@ def test_text_has_a_word_a_token() -> None:
 
 def test_frame_is_a_chunk_of_http() -> None:
     assert frame("0123456789abcdef") == b"10\r\n0123456789abcdef\r\n"
+
+
+@pytest.mark.parametrize("dialect", ["vllm", "sglang"])
+@pytest.mark.parametrize("options", [{}, {"continuous_usage": True}, {"token_ids": True}])
+def test_framed_chunks_are_the_rendered_ones(dialect: str, options: dict[str, Any]) -> None:
+    one, two = answer(dialect, reasoning=100, **options), answer(dialect, reasoning=100, **options)
+    for step in range(200):
+        tokens = 1 + step * 7 % 8
+        assert one.framed(tokens) == frame(two.chunk(tokens, None))
+    assert one.sent == two.sent
