@@ -58,6 +58,12 @@ class _Group(Generic[T]):
         self.opened.append(opened)
         self.told[place] = self.first + len(self.opened)
 
+    def forget_oldest(self) -> bool:
+        """Returns whether the group is empty then."""
+        self.opened.popleft()
+        self.first += 1
+        return not self.opened
+
 
 class Repeats(Generic[T]):
     """Holds a statement back until the other ranks had time to repeat it, then writes the lowest rank's once.
@@ -71,7 +77,9 @@ class Repeats(Generic[T]):
     def __init__(self, write: Callable[[T], None]) -> None:
         self._write = write
         self._held: deque[_Open[T]] = deque()
-        self._by_key: dict[Hashable, _Group[T]] = {}
+        self._by_key: dict[Hashable, _Group[T]] | None = None  # made when a second place is heard
+        self._only: tuple[int, ...] | None = None
+        self._clock: tuple[str | None, float | None] = (None, None)
 
     def add(self, fingerprint: Hashable, rank: Mapping[str, int] | None, line: Line, row: T) -> bool:
         """Takes one statement; `fingerprint` is what all ranks print alike. Returns whether it is new."""
@@ -79,22 +87,41 @@ class Repeats(Generic[T]):
             self.flush()
             self._write(row)
             return True
-        seconds = line.seconds()
+        if self._clock[0] != line.t:
+            self._clock = (line.t, line.seconds())
+        seconds = self._clock[1]
         self._expire(seconds, line.number)
         place, engines = _places(tuple(rank.items()))
-        key = (fingerprint, engines)
-        group = self._by_key.get(key)
-        if group is None:
-            group = self._by_key[key] = _Group()
-        held = group.repeated_by(place)
+        opened = _Open((fingerprint, engines), place, row, seconds, line.number)
+        if self._by_key is None and not self._several(place):
+            self._held.append(opened)
+            return True
+        held = self._group(opened.key).repeated_by(place)
         if held is not None:
             if place < held.lowest:
                 held.lowest, held.row = place, row
             return False
-        opened = _Open(key, place, row, seconds, line.number)
         self._held.append(opened)
-        group.open(place, opened)
+        self._group(opened.key).open(place, opened)
         return True
+
+    def _several(self, place: tuple[int, ...]) -> bool:
+        """Whether another place than before speaks; from then on what is held must be found by its key."""
+        if self._only is None:
+            self._only = place
+        if place == self._only:
+            return False
+        self._by_key = {}
+        for held in self._held:
+            self._group(held.key).open(held.lowest, held)
+        return True
+
+    def _group(self, key: Hashable) -> _Group[T]:
+        assert self._by_key is not None
+        group = self._by_key.get(key)
+        if group is None:
+            group = self._by_key[key] = _Group()
+        return group
 
     def _expire(self, seconds: float | None, number: int) -> None:
         while self._held:
@@ -105,10 +132,7 @@ class Repeats(Generic[T]):
             elif number - oldest.number <= _WINDOW_LINES:
                 return
             self._held.popleft()
-            group = self._by_key[oldest.key]
-            group.opened.popleft()
-            group.first += 1
-            if not group.opened:
+            if self._by_key is not None and self._by_key[oldest.key].forget_oldest():
                 del self._by_key[oldest.key]
             if not oldest.written:
                 self._write(oldest.row)
