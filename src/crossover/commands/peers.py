@@ -122,6 +122,8 @@ def _text(result: dict[str, Any]) -> str:
         if not entry["same_as_ours"]:
             lines.append(f"    not quite ours: {entry['formula']}")
     for entry in result["not_ours"]:
+        if entry["statistic"] not in ("mean", "p50", "value"):
+            continue
         value = "missing" if entry["value"] is None else f"{entry['value']:.6g} {entry['unit']}"
         lines.append(f"  apart: {entry['column']} = {value}: {entry['formula']}")
     for key, value in result["implied"].items():

@@ -85,6 +85,7 @@ def run_peer(
     assert tool.plan is not None
     plan = tool.plan(run, out_dir)
     for file, text in plan.files.items():
+        (out_dir / file).parent.mkdir(parents=True, exist_ok=True)
         (out_dir / file).write_text(text, "utf-8")
     binaries, manifest = (bin_dir, {}) if bin_dir is not None else _environment(tool, envs_dir)
     spent = _execute(tool, plan, out_dir, binaries.absolute(), run.time_limit_s)

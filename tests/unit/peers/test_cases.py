@@ -115,3 +115,18 @@ def test_percentiles_are_linear() -> None:
     lines = _input("85").read_text("utf-8").split("# p99")[1].splitlines()[1:4]
     ttft = [float(line.split(",")[0]) for line in lines]
     assert max(ttft) / min(ttft) - 1 == pytest.approx(golden["p99_ttft_spread"], rel=1e-4)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in CASES.glob("real-*")))
+def test_a_real_output_of_a_run_whose_truth_is_known(name: str) -> None:
+    golden = _golden(name)
+    (report,) = read_output(_input(name))
+    found = report.to_dict()
+    assert found["tool"] == golden["tool"]
+    _assert_holds({key: golden[key] for key in ("requests", "tokens")}, found)
+    assert found["concurrency"]["asked"] == golden["concurrency"]
+    # No client can see a token before it was sent; the machine was busy, so later is possible.
+    assert found["metrics"]["ttft_s"]["mean"] > golden["least_ttft_s"]
+    assert found["metrics"]["e2e_s"]["mean"] > golden["least_e2e_s"]
+    assert found["metrics"]["tpot_s"]["mean"] == pytest.approx(golden["tpot_s"], rel=0.05)
+    assert found["implied"]["mean_output_tokens"] == 20

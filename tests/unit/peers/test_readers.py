@@ -208,3 +208,32 @@ def test_the_command_reads_and_audits(capsys: pytest.CaptureFixture[str]) -> Non
     assert cli.main(["peers", "list"]) == 0
     listed = capsys.readouterr().out
     assert all(name in listed for name in (*TOOLS, *MEANINGS))
+
+
+def test_aiperf_summary() -> None:
+    data = {
+        "aiperf_version": "0.13.0",
+        "input_config": {"phases": [{"name": "profiling", "concurrency": 4}]},
+        "request_count": {"unit": "requests", "avg": 8.0},
+        "error_request_count": {"unit": "requests", "avg": 2.0},
+        "benchmark_duration": {"unit": "sec", "avg": 2.0},
+        "total_osl": {"unit": "tokens", "avg": 160.0},
+        "input_sequence_length": {"unit": "tokens", "avg": 8.0},
+        "request_latency": {"unit": "ms", "avg": 580.0, "p99": 600.0},
+        "time_to_first_token": {"unit": "ms", "avg": 200.0},
+        "inter_token_latency": {"unit": "ms", "avg": 20.0},
+        "inter_chunk_latency": {"unit": "ms", "avg": 20.0, "max": 65.0},
+        "output_token_throughput": {"unit": "tokens/sec", "avg": 80.0},
+    }
+    found = _read(data)
+    assert (found["tool"], found["version"]) == ("aiperf", "0.13.0")
+    assert found["requests"] == {"ok": 8, "failed": 2, "incomplete": None}
+    assert found["tokens"] == {"prompt": 64, "completion": 160, "source": "client"}
+    assert found["concurrency"]["asked"] == 4
+    assert found["metrics"]["e2e_s"] | {"mean": 0.58, "p99": 0.6} == found["metrics"]["e2e_s"]
+    # Called an inter-token latency, it is a TPOT: (580 - 200) / 19 = 20 ms.
+    assert found["metrics"]["tpot_s"]["column"] == "inter_token_latency"
+    assert found["implied"]["tpot_mean_s"] == pytest.approx(0.02)
+    assert found["metrics"]["icl_s"]["max"] == pytest.approx(0.065)
+    assert "itl_s" not in found["metrics"]
+    assert found["metrics"]["output_tok_s"]["value"] == 80.0
