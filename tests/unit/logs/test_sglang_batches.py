@@ -201,3 +201,35 @@ def test_time_without_date_may_pass_midnight() -> None:
     )
     report = report_of(line.format("23:59:59"), line.format("00:00:40"))
     assert [row.t for row in report.decode_batches] == ["T23:59:59", "T00:00:40"]
+
+
+CORE = decode(26, "DP1 TP3 EP3")
+PREFIXES = {
+    "Kubernetes": "2026-01-10T13:23:27.123456789Z stdout F ",
+    "compose": "sglang-1  | ",
+    "Ray": "(SGLangActor pid=1234, ip=10.0.0.1) ",
+    "colour": "\x1b[32m",
+    "syslog": "Jan 10 13:23:27 node7 sglang[812]: ",
+    "srun": "3: ",
+    "mpirun": "[1,3]<stderr>:",
+    "box": "│ ",
+}
+
+
+@pytest.mark.parametrize("name", PREFIXES)
+def test_prefixes_of_what_runs_the_server(name: str) -> None:
+    (row,) = report_of(PREFIXES[name] + CORE).decode_batches
+    assert (row.t, row.rank, row.queued) == ("2026-01-01T00:00:26", {"dp": 1, "tp": 3, "ep": 3}, 0)
+
+
+@pytest.mark.parametrize(
+    ("tags", "rank"),
+    [
+        ("TP3 DP1", {"tp": 3, "dp": 1}),
+        ("TP13", {"tp": 13}),
+        ("DP0 PP1 ATTN_CP2 MOE_DP1 TP3 EP3", {"dp": 0, "pp": 1, "attn_cp": 2, "moe_dp": 1, "tp": 3, "ep": 3}),
+    ],
+)
+def test_rank_tags_in_any_order(tags: str, rank: dict[str, int]) -> None:
+    (row,) = report_of(decode(26, tags)).decode_batches
+    assert row.rank == rank

@@ -47,6 +47,31 @@ def test_each_kind_from_one_line(kind: str) -> None:
     assert found[kind].advice
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Received sigquit from a child proces. It usually means the child failed.",
+        "SIGQUIT received. signum=3, frame=None. It usually means one child failed.",
+        "Rank 0 scheduler is dead. Please check if there are relevant logs.",
+        "Subprocess scheduler_0 (pid=77) crashed with exit code 1. Triggering SIGQUIT for cleanup...",
+        "Child process unexpectedly failed with an exit code 131. pid=77",
+    ],
+)
+def test_death_in_every_wording(line: str) -> None:
+    assert [item.kind for item in incidents_of(AT + line)] == ["engine_died"]
+
+
+def test_page_size_that_the_backend_wants() -> None:
+    report = read_log(
+        [
+            "server_args=ServerArgs(model_path='/m', page_size=1)",
+            AT + "TensorRT-LLM MHA only supports page_size of 16, 32 or 64, changing page_size from 1 to 64.",
+        ]
+    )
+    assert report.effective_config["block_size"] == 64
+    assert [(item.kind, item.severity) for item in report.incidents] == [("config_adjusted", "note")]
+
+
 def test_retraction_counts_requests_and_once_for_all_ranks() -> None:
     """Two lines with 3 and 2 requests, each told by two tensor ranks: 5 requests, not 4 lines or 10."""
     text = "[2026-09-13 16:06:0{} TP{}] KV cache pool is full. Retract requests. #retracted_reqs: {}"

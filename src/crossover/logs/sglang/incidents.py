@@ -85,6 +85,12 @@ def _jit(builder: Builder, line: Line, match: re.Match[str]) -> None:
         )  # fmt: skip
 
 
+def _page_size(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    builder.configure({"block_size": int(match[1])})
+    if _new_event(builder, line, Kind.CONFIG_ADJUSTED, match[0]):
+        builder.incidents.add(Kind.CONFIG_ADJUSTED, line, key="page_size")
+
+
 def _capped(builder: Builder, line: Line, match: re.Match[str]) -> None:
     if _new_event(builder, line, Kind.CONCURRENCY_CAPPED):
         builder.incidents.add(Kind.CONCURRENCY_CAPPED, line)
@@ -123,9 +129,31 @@ KINDS: tuple[LineKind, ...] = (
     ),
     kind(
         "child_died",
-        "eceived sigquit from a child proces",
-        r"[Rr]eceived sigquit from a child proces",
+        (
+            "eceived sigquit from a child proces",
+            "SIGQUIT received. signum",
+            "Received SIGQUIT from scheduler",
+            "scheduler is dead. Please check",
+            "crashed with exit code",
+            "unexpectedly failed with an exit code",
+        ),
+        r"[Rr]eceived sigquit from a child proces|SIGQUIT received\. signum|Received SIGQUIT from scheduler"
+        r"|scheduler is dead\. Please check|crashed with exit code|unexpectedly failed with an exit code",
         _died,
+        figure=False,
+    ),
+    kind(
+        "port_in_use_at_start",
+        "Port is already in use. dist_init_port",
+        r"Port is already in use\. dist_init_port",
+        _warn(Kind.PORT_IN_USE),
+        figure=False,
+    ),
+    kind(
+        "page_size_changed",
+        ("hange page_size to", "hanging page_size from"),
+        r"[Cc]hang(?:e|ing) page_size (?:from \d+ )?to (\d+)",
+        _page_size,
         figure=False,
     ),
     kind(
