@@ -112,7 +112,11 @@ def _find(dialect: str, spelling: str, word: str) -> tuple[Flag, bool | None]:
     positive = table.get("--" + spelling.removeprefix("--no-"))
     if positive and positive.kind == "toggle":
         return positive, False
-    # Short options may hold their value: -O3, -tp8.
+    # Both engines take a beginning that only one flag has.
+    beginnings = {flag for known, flag in table.items() if spelling.startswith("--") and known.startswith(spelling)}
+    if len(beginnings) == 1:
+        (flag,) = beginnings
+        return flag, True if flag.kind in ("switch", "toggle") else None
     raise InputError(f"unrecognized arguments: {word}", remedy=f"use a flag of {dialect}'s server")
 
 

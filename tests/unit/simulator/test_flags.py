@@ -66,6 +66,13 @@ def test_what_the_engine_would_refuse(dialect: str, words: list[str], said: str)
         parse_arguments(dialect, words)
 
 
+def test_a_beginning_that_one_flag_has_is_that_flag() -> None:
+    assert parse_arguments("vllm", ["--kv-cache-memory=7"]) == {"kv-cache-memory-bytes": "7"}
+    assert parse_arguments("sglang", ["--speculative-algo", "EAGLE"]) == {"speculative-algorithm": "EAGLE"}
+    with pytest.raises(InputError):
+        parse_arguments("vllm", ["--max-num", "7"])
+
+
 def test_mapping_forms_and_unknown_names() -> None:
     given = {"max_num_seqs": 4, "speculative-config": '{"method": "x"}', "kv-cache-memory": 1, "not-a-flag": 2}
     assert arguments_from_mapping("vllm", given) == {
