@@ -132,6 +132,16 @@ def test_capture_phases_of_the_2026_wording() -> None:
     assert (start.graph_sizes, start.graph_count) == ((1, 2, 4), 3)
 
 
+def test_draft_steps_without_a_name_are_phases_of_their_own() -> None:
+    """0.5.9, multi-layer drafts: three ends of equal wording, 1.00 + 1.10 + 1.20 s."""
+    lines = [
+        f"[2026-02-01 10:00:0{step}] Capture draft extend cuda graph end. Time elapsed: 1.{step}0 s. "
+        "mem usage=0.05 GB. avail mem=27.85 GB."
+        for step in range(3)
+    ]
+    assert read_log(lines, "sglang").startup.graph_capture_s == 3.3
+
+
 def test_count_of_graphs_from_the_bar_where_no_list_is_printed() -> None:
     bar = "Capturing batches (bs=1 avail_mem=38.07 GB): 100%|█████| 35/35 [00:04<00:00, 10.83it/s]"
     assert read_log([bar], "sglang").startup.graph_count == 35

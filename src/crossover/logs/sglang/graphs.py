@@ -43,6 +43,9 @@ def _capture_end(builder: Builder, line: Line, match: re.Match[str]) -> bool:
         _keep_sizes(builder, phase, sizes[2])
     if step := re.search(r"\bstep[= ](\d+)", rest):  # one graph set a draft step: each is a phase
         phase += f" step {step[1]}"
+    elif "draft" in phase:  # 0.5.9 names the step in the begin line only
+        at.draft_captures += 1
+        phase += f" number {at.draft_captures}"
     seconds, used, left = number(ELAPSED, rest), number(USED, rest), number(LEFT, rest)
     at.left_gib = left if left is not None else at.left_gib
     if seconds is not None:

@@ -49,6 +49,7 @@ class RankStart:
     mamba_gib: float | None = None
     max_total: int | None = None
     graph_gib: dict[str, float] = field(default_factory=dict)
+    draft_captures: int = 0
     left_gib: float | None = None
 
 
