@@ -19,7 +19,7 @@ def number(value: float | None) -> str:
         return f"{value:.1f}"
     if size >= 1 or value == 0:
         return f"{value:.2f}" if value else "0"
-    return f"{value:.3g}"
+    return f"{value:#.3g}"
 
 
 def whole(value: float | None) -> str:
@@ -58,6 +58,11 @@ def duration(seconds: float | None) -> str:
     if seconds < 120:
         return f"{number(seconds)} s"
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def cut(text: str, letters: int) -> str:
+    """Returns `text`, or as much of it as fits into this many letters, with an ellipsis."""
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"
 
 
 def slug(text: str) -> str:

@@ -20,7 +20,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Reading:
-    """One figure of a cell in the quantity's unit, with its 95 % interval; or why it is withheld (`audited`: by an audit)."""
+    """One figure of a cell in the quantity's unit, with its interval, or why it is withheld (`audited`: by audit)."""
 
     value: float | None = None
     low: float | None = None

@@ -11,9 +11,9 @@ import pandas as pd
 
 from crossover.report.analysis import Crossing, about
 from crossover.report.context import Context
-from crossover.report.figures.model import MAX_PANELS, MAX_SERIES, Figure, Panel
+from crossover.report.figures.model import LABEL_LETTERS, MAX_PANELS, MAX_SERIES, Figure, Panel
 from crossover.report.figures.style import BAND, INK, look, looks
-from crossover.report.formatting import number, slug, tokens
+from crossover.report.formatting import cut, number, slug, tokens
 from crossover.report.labels import cell_label, workload_label
 from crossover.report.quantities import QUANTITIES, Quantity
 
@@ -107,7 +107,7 @@ def _draw_lines(
     for variant in present:
         mine = part[part["variant"] == variant]
         style = look(variants.index(variant))
-        axes.plot([], [], label=variant, **style)
+        axes.plot([], [], label=cut(variant, LABEL_LETTERS), **style)
         axes.plot(mine["context_tokens"], mine[quantity.key], **(style | {"linestyle": ""}))
         spread = mine.dropna(subset=["low", "high"])
         if not spread.empty:

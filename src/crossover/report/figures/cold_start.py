@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from crossover.report.context import Context
-from crossover.report.figures.model import MAX_SERIES, Figure, Panel, room_for
+from crossover.report.figures.model import LABEL_LETTERS, MAX_SERIES, Figure, Panel, room_for
 from crossover.report.figures.style import GRID, INK, SERIES
-from crossover.report.formatting import duration
+from crossover.report.formatting import cut, duration
 from crossover.report.sheet import Document
 from crossover.report.timeline import shares
 
@@ -57,7 +57,7 @@ def build(context: Context) -> list[Figure]:
                 fontsize=9,
                 color=INK,
             )
-        axes.set_yticks(range(len(names)), names)
+        axes.set_yticks(range(len(names)), [cut(name, LABEL_LETTERS) for name in names])
         axes.invert_yaxis()
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("seconds since launch")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from crossover.report.context import Context
-from crossover.report.figures.model import MAX_PANELS, Figure, Panel, room_for
+from crossover.report.figures.model import LABEL_LETTERS, MAX_PANELS, Figure, Panel, room_for
 from crossover.report.figures.style import SURFACE, look
-from crossover.report.formatting import number, slug, tokens
+from crossover.report.formatting import cut, number, slug, tokens
 from crossover.report.labels import workload_label
 from crossover.report.quantities import QUANTITIES, Quantity
 from crossover.report.sheet import Cell
@@ -57,7 +57,9 @@ def _panel(context: Context, name: str, quantity: Quantity, label: str, part: pd
     variants = context.sheet.order
     rows = part.sort_values(["context_tokens", "repeat"], kind="stable").to_dict("records")[:MAX_ROWS]
 
-    labels = [f"{row['variant']} {tokens(row['context_tokens'])}" for row in reversed(rows)]
+    labels = [
+        f"{cut(str(row['variant']), LABEL_LETTERS - 6)} {tokens(row['context_tokens'])}" for row in reversed(rows)
+    ]
 
     def draw(axes: Axes) -> None:
         for position, row in enumerate(reversed(rows)):

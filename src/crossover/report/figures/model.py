@@ -30,9 +30,13 @@ class Panel:
     bottom_in: float = 0.48
 
 
+# Longer names are cut where they label a row or a line.
+LABEL_LETTERS = 24
+
+
 def room_for(labels: Sequence[str]) -> float:
     """Returns the inches that the longest of some tick labels takes, at nine points."""
-    return 0.22 + 0.075 * max((len(label) for label in labels), default=0)
+    return 0.22 + 0.075 * min(LABEL_LETTERS, max((len(label) for label in labels), default=0))
 
 
 @dataclass(frozen=True)

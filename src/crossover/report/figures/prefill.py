@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from crossover.report.context import Context
-from crossover.report.figures.model import MAX_PANELS, MAX_SERIES, Figure, Panel
+from crossover.report.figures.model import LABEL_LETTERS, MAX_PANELS, MAX_SERIES, Figure, Panel
 from crossover.report.figures.style import look, looks
-from crossover.report.formatting import number, slug, tokens
+from crossover.report.formatting import cut, number, slug, tokens
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +66,7 @@ def _panel(context: Context, dataset: str, part: pd.DataFrame) -> Panel:
             **looks(variants, present),
         )
         for variant in present:
-            axes.plot([], [], label=variant, **look(variants.index(variant)))
+            axes.plot([], [], label=cut(variant, LABEL_LETTERS), **look(variants.index(variant)))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}K")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}K")
         axes.set_xlabel("context before the chunk, tokens")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from crossover.report.context import Context
-from crossover.report.figures.model import MAX_PANELS, MAX_SERIES, Figure, Panel
+from crossover.report.figures.model import LABEL_LETTERS, MAX_PANELS, MAX_SERIES, Figure, Panel
 from crossover.report.figures.style import look
-from crossover.report.formatting import number, slug, tokens
+from crossover.report.formatting import cut, number, slug, tokens
 from crossover.report.labels import workload_label
 from crossover.report.sheet import Cell
 
@@ -56,7 +56,7 @@ def _panel(context: Context, label: str, lines: list[tuple[Cell, list[float], li
                 times,
                 running,
                 where="post",
-                label=cell.variant,
+                label=cut(cell.variant, LABEL_LETTERS),
                 color=style["color"],
                 linestyle=style["linestyle"],
             )

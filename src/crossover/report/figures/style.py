@@ -29,6 +29,8 @@ VARIABLES = {
 
 SETTINGS: Any = {
     "svg.fonttype": "none",
+    # A name with dollar signs is a name.
+    "text.parse_math": False,
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9,

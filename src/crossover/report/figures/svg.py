@@ -9,6 +9,7 @@ from typing import Any
 
 from crossover.report.figures.model import Panel
 from crossover.report.figures.style import SETTINGS, STAMP, VARIABLES
+from crossover.report.formatting import cut
 
 # More would run out of the narrowest panel.
 TITLE_LETTERS = 54
@@ -29,7 +30,9 @@ def draw(panel: Panel, simulated: bool) -> str:
     with mpl.rc_context({**SETTINGS, "svg.hashsalt": panel.name}):
         figure = Figure(figsize=panel.size_in)
         axes = figure.add_axes(_place(panel))
-        figure.text(0.02, 1 - 0.2 / panel.size_in[1], _cut(panel.title), fontsize=9.5, weight="bold", va="center")
+        figure.text(
+            0.02, 1 - 0.2 / panel.size_in[1], cut(panel.title, TITLE_LETTERS), fontsize=9.5, weight="bold", va="center"
+        )
         panel.draw(axes)
         _place_labels(axes, panel)
         if simulated:
@@ -56,10 +59,6 @@ def _place(panel: Panel) -> tuple[float, float, float, float]:
     width, height = panel.size_in
     left, right, bottom, top = panel.left_in / width, 0.12 / width, panel.bottom_in / height, 0.36 / height
     return left, bottom, 1 - left - right, 1 - bottom - top
-
-
-def _cut(title: str) -> str:
-    return title if len(title) <= TITLE_LETTERS else f"{title[: TITLE_LETTERS - 1]}…"
 
 
 def _place_labels(axes: Any, panel: Panel) -> None:

@@ -9,9 +9,9 @@ import pandas as pd
 
 from crossover.report.analysis import Factors
 from crossover.report.context import Context
-from crossover.report.figures.model import MAX_PANELS, Figure, Panel, room_for
+from crossover.report.figures.model import LABEL_LETTERS, MAX_PANELS, Figure, Panel, room_for
 from crossover.report.figures.style import INK, MUTED, SERIES
-from crossover.report.formatting import number, slug, tokens
+from crossover.report.formatting import cut, number, slug, tokens
 from crossover.report.tables.attribution import FACTORS, signed
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _draw(axes: Axes, bars: list[Bar], colours: tuple[str, str]) -> None:
             text, (max(start, start + width), position), xytext=(4, 0), textcoords="offset points",
             va="center", fontsize=8.5, color=INK, weight="bold" if total else "normal",
         )  # fmt: skip
-    axes.set_yticks(range(len(bars)), [label for label, *_ in bars])
+    axes.set_yticks(range(len(bars)), [cut(label, LABEL_LETTERS) for label, *_ in bars])
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     edges = [edge for _, start, width, _, _ in bars for edge in (start, start + width)]
