@@ -76,6 +76,12 @@ def test_draft_model_is_a_second_load_and_a_second_pool() -> None:
     }  # fmt: skip
 
 
+def test_ranks_without_their_tags_are_no_draft_models() -> None:
+    line = "KV Cache is allocated. #tokens: 387968, K size: 5.92 GB, V size: 5.92 GB"
+    report = read_log([line] * 8, "sglang")
+    assert [(pool.name, pool.gib) for pool in report.pools] == [("target", 11.84)]
+
+
 def test_sliding_window_model_has_two_target_pools() -> None:
     """0.5.6 prints the window pool first; the second line is not a draft's."""
     report = report_of("""

@@ -42,6 +42,8 @@ def pools_of(at: RankStart) -> dict[str, KvLine]:
             line.label == "" and at.swa_tokens is not None and line.tokens == at.swa_tokens != at.full_tokens
         )
         name = "swa" if window and "swa" not in found else "draft" if "target" in found else "target"
+        if name == "draft" and not at.rank and line == found["target"]:
+            continue  # another rank's line, in a log whose prefixes were cut off
         if name == "draft" and name in found:
             found[name] = KvLine("", found[name].tokens, _plus(found[name].gib, line.gib))
         else:
