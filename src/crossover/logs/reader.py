@@ -29,7 +29,7 @@ _BLOCK, _LONGEST_LINE = 1 << 16, 1 << 20
 _ENTRY_STARTS = ("", "(", "[", "\n")
 _NARROWEST, _WIDEST = 60, 400  # columns of terminals
 _TRIGGER = 48  # no trigger is longer
-_BREAK = re.compile(r"\n(?=[A-Za-z0-9_.,:%)/-])")
+_BREAK = re.compile(r"\n(?!INFO|WARNING|ERROR|DEBUG|\(|\[|20\d\d-)(?=[A-Za-z0-9_.,:%)/-])")
 _SHORTEST = 12  # no statement is shorter than this
 _SAMPLE = 1 << 16
 
@@ -158,6 +158,14 @@ class LogReader:
     def _statement(
         self, text: str, start: int, end: int, trigger: int, number: int, rows: tuple[tuple[int, LineKind], ...]
     ) -> None:
+        first = rows[0][1]
+        if first.usual is not None and (usual := first.usual.pattern.fullmatch(text, start, end)) is not None:
+            builder = self.builders[rows[0][0]]
+            builder.votes += 1
+            first.usual.handler(builder, usual)
+            if len(rows) == 1 or all(row.instead_of == first.name for _, row in rows[1:]):
+                return
+            rows = rows[1:]
         whole = text[start:end]
         failed = False
         understood: list[str] = []

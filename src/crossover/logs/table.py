@@ -19,6 +19,19 @@ Handler = Callable[[Builder, Line, re.Match[str]], object]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Usual:
+    """A short way: a pattern that a usual line matches from its first character to its last, head included.
+
+    Attributes:
+        pattern: must match the whole line and nothing unusual, as the other way is not tried then.
+        handler: called with the builder and the match.
+    """
+
+    pattern: re.Pattern[str]
+    handler: Callable[[Builder, re.Match[str]], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class LineKind:
     """One kind of statement.
 
@@ -33,6 +46,7 @@ class LineKind:
         joins: terminals wrap this statement: where it is not understood, up to three lines below are joined on.
         spans: lines below that the statement may go on in where a terminal wrapped it, although its first part
             alone would match too. Only for patterns that cannot run on into another statement.
+        usual: a short way for lines that come by the million, see `Usual`.
         instead_of: name of a row; where that one understood the line, this one is not tried.
     """
 
@@ -44,6 +58,7 @@ class LineKind:
     joins: bool = True
     instead_of: str = ""
     spans: int = 0
+    usual: Usual | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +85,11 @@ def kind(
     joins: bool = True,
     instead_of: str = "",
     spans: int = 0,
+    usual: Usual | None = None,
 ) -> LineKind:
     """Makes a row; `pattern` is compiled verbosely enough to be written over several literals."""
     marks = (triggers,) if isinstance(triggers, str) else tuple(triggers)
-    return LineKind(name, marks, re.compile(pattern), handler, figure, joins, instead_of, spans)
+    return LineKind(name, marks, re.compile(pattern), handler, figure, joins, instead_of, spans, usual)
 
 
 def build_automaton(tables: Sequence[LogTable]) -> Any:

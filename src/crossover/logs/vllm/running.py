@@ -9,38 +9,33 @@ from crossover.logs.incidents import Kind
 from crossover.logs.lines import Line
 from crossover.logs.model import Interval, Speculation
 from crossover.logs.numbers import fraction
-from crossover.logs.table import kind
+from crossover.logs.table import Usual, kind
 
 _FIELDS = re.compile(r"([A-Z][A-Za-z ]{3,40}): (\d{1,15}(?:\.\d{1,6})?)( tokens/s| reqs|%|,)")
 
 
-def interval(builder: Builder, line: Line, match: re.Match[str]) -> bool:
-    """`Avg prompt throughput: ...`: today's line in one go, any other field by field."""
-    if match[2] is None:
-        return _any_interval(builder, line, match)
-    engine, prefill, decode, running, waiting, usage, hits = match.groups()[:7]
-    head = line.head
+def _usual_interval(builder: Builder, match: re.Match[str]) -> None:
+    day, clock, engine, prefill, decode, running, waiting, usage, hits = match.groups()
     builder.intervals.append(
         Interval(
-            head.t,
-            int(engine) if engine else None,
+            f"--{day}T{clock}",
+            int(engine),
             float(prefill),
             float(decode),
             int(running),
             int(waiting),
-            fraction(usage),
+            float(usage + "e-2"),
             None,
-            fraction(hits),
+            float(hits + "e-2"),
             None,
             None,
             None,
-            head.t_outer,
         )
     )
-    return True
+    builder.clock_engine += 1
 
 
-def _any_interval(builder: Builder, line: Line, match: re.Match[str]) -> bool:
+def interval(builder: Builder, line: Line, match: re.Match[str]) -> bool:
     """V0 names Pending where V1 names Waiting; the CPU backend of V1 has a CPU cache only."""
     fields = {
         name: value + ("%" if unit == "%" else "")
@@ -60,7 +55,7 @@ def _any_interval(builder: Builder, line: Line, match: re.Match[str]) -> bool:
     builder.intervals.append(
         Interval(
             head.t,
-            int(match[8]) if match[8] else None,
+            int(match[1]) if match[1] else None,
             _rate(prefill),
             _rate(decode),
             _count(fields.get("Running")),
@@ -101,25 +96,33 @@ _SPECULATION = re.compile(r"([A-Z][A-Za-z -]{3,40}): (\d{1,15}(?:\.\d{1,6})?)( t
 _POSITIONS = re.compile(r"Per-position acceptance rate: (\d\.\d+(?:, \d\.\d+)*)")
 
 
+def _usual_speculation(builder: Builder, match: re.Match[str]) -> None:
+    day, clock, length, accepted_s, drafted_s, accepted_text, drafted_text, positions = match.groups()
+    accepted, drafted, accepted_rate = int(accepted_text), int(drafted_text), float(accepted_s)
+    drafted_rate = float(drafted_s)
+    builder.speculation.append(
+        Speculation(
+            f"--{day}T{clock}",
+            None,
+            _window(accepted, accepted_rate) or _window(drafted, drafted_rate),
+            float(length),
+            round(accepted / drafted, 6) if drafted else None,
+            accepted,
+            drafted,
+            accepted_rate,
+            drafted_rate,
+            tuple(map(float, positions.split(", "))),
+        )
+    )
+    builder.clock_engine += 1
+
+
 def speculation(builder: Builder, line: Line, match: re.Match[str]) -> bool:
-    """All formats from 0.5 on; today's is read in one go.
+    """All formats from 0.5 on. Where counts are printed, the rate is taken from them: it is the more exact.
 
-    Where counts are printed, the rate is taken from them: it is the more exact. The window is accepted tokens over
-    accepted throughput, as the line may cover an idle time of minutes.
+    The acceptance length is the printed one, else 1 + accepted / steps, steps = drafted / k. The window is
+    accepted tokens over accepted throughput, as the line may cover an idle time of minutes.
     """
-    if match[2] is None:
-        return _any_speculation(builder, line, match)
-    engine, length, accepted_rate, drafted_rate, accepted, drafted, positions = match.groups()[:7]
-    per_position = tuple(map(float, positions.split(", ")))
-    _add_speculation(
-        builder, line, engine, float(length), None, int(accepted), int(drafted),
-        float(accepted_rate), float(drafted_rate), per_position,
-    )  # fmt: skip
-    return True
-
-
-def _any_speculation(builder: Builder, line: Line, match: re.Match[str]) -> bool:
-    """The acceptance length is the printed one, else 1 + accepted / steps, steps = drafted / k."""
     fields = {
         name: (float(value), unit) for name, value, unit in _SPECULATION.findall(line.text, match.start(), match.end())
     }
@@ -136,7 +139,7 @@ def _any_speculation(builder: Builder, line: Line, match: re.Match[str]) -> bool
     _add_speculation(
         builder,
         line,
-        match[8],
+        match[1],
         length,
         None if printed is None else printed[0] / (100 if printed[1] == "%" else 1),
         accepted,
@@ -189,17 +192,34 @@ def _window(tokens: int | None, per_second: float | None) -> float | None:
     return round(tokens / per_second, 3) if tokens and per_second else None
 
 
+_HEAD = r"(?:\(APIServer pid=\d+\) )?INFO (\d\d-\d\d) (\d\d:\d\d:\d\d) \[\w+\.py:\d+\] "
+_USUAL_INTERVAL = Usual(
+    re.compile(
+        _HEAD
+        + r"Engine (\d+): Avg prompt throughput: (\d+\.\d) tokens/s, Avg generation throughput: (\d+\.\d) tokens/s, "
+        r"Running: (\d+) reqs, Waiting: (\d+) reqs, GPU KV cache usage: (\d+\.\d)%, Prefix cache hit rate: (\d+\.\d)%"
+    ),
+    _usual_interval,
+)
+_USUAL_SPECULATION = Usual(
+    re.compile(
+        _HEAD
+        + r"SpecDecoding metrics: Mean acceptance length: (\d+\.\d\d), Accepted throughput: (\d+\.\d\d) tokens/s, "
+        r"Drafted throughput: (\d+\.\d\d) tokens/s, Accepted: (\d+) tokens, Drafted: (\d+) tokens, Per-position acceptance "
+        r"rate: (\d\.\d{3}(?:, \d\.\d{3})*), Avg Draft acceptance rate: \d+\.\d% ?"
+    ),
+    _usual_speculation,
+)
+
 KINDS = (
     kind(
         "interval",
         ("Avg prompt throughput", "Avg generation throughput"),
-        r"(?:Engine (\d{1,6}): )?Avg prompt throughput: (\d+\.\d+) tokens/s, Avg generation throughput: (\d+\.\d+) "
-        r"tokens/s, Running: (\d+) reqs, Waiting: (\d+) reqs, [GC]PU KV cache usage: (\d+\.\d+)%, "
-        r"Prefix cache hit rate: (\d+\.\d+)%(?!,)"
-        r"|(?:Engine (\d{1,6}): )?Avg (?:prompt|generation) throughput: \d[\d.]* tokens/s"
+        r"(?:Engine (\d{1,6}): )?Avg (?:prompt|generation) throughput: \d[\d.]* tokens/s"
         r"(?:[,.]? [A-Z][A-Za-z ]{3,40}: (?:\d[\d.]*|nan)(?: tokens/s| reqs|%)?)*,?",
         interval,
         spans=4,
+        usual=_USUAL_INTERVAL,
     ),
     kind(
         "v0_hit_rate",
@@ -210,12 +230,10 @@ KINDS = (
     kind(
         "speculation",
         ("SpecDecoding metrics:", "Speculative metrics:"),
-        r"(?:Engine (\d{1,6}): )?SpecDecoding metrics: Mean acceptance length: (\d+\.\d+), Accepted throughput: "
-        r"(\d+\.\d+) tokens/s, Drafted throughput: (\d+\.\d+) tokens/s, Accepted: (\d+) tokens, Drafted: (\d+) "
-        r"tokens, Per-position acceptance rate: (\d\.\d+(?:, \d\.\d+)*), Avg Draft acceptance rate: \d+\.\d+%"
-        r"|(?:Engine (\d{1,6}): )?(?:SpecDecoding|Speculative) metrics:"
+        r"(?:Engine (\d{1,6}): )?(?:SpecDecoding|Speculative) metrics:"
         r"(?:,? [A-Z][A-Za-z -]{3,40}: (?:\d[\d.]*|nan)(?: tokens/s| tokens|%)?(?:, \d[\d.]*)*)+,?",
         speculation,
         spans=4,
+        usual=_USUAL_SPECULATION,
     ),
 )
