@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from pathlib import Path
 
 HELP = "run a simulated vLLM or SGLang server (OpenAI-compatible; no model, no GPU)"
 
@@ -26,6 +27,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fault", action="append", default=[], metavar="NAME[=VALUE]", help="plant a fault; NAME 'list' lists them"
     )
+    parser.add_argument(
+        "--calibration", type=Path, metavar="FILE", help="coefficients in place of the package's own (YAML)"
+    )
     parser.add_argument("engine_arguments", nargs="*", metavar="-- ENGINE ARGS", help="the engine's own arguments")
 
 
@@ -34,6 +38,7 @@ def run(args: argparse.Namespace) -> int:
     import sys
 
     from crossover.errors import InputError
+    from crossover.simulator.calibration import read_calibration
     from crossover.simulator.faults import KNOWN, parse_faults
     from crossover.simulator.flags import parse_arguments
     from crossover.simulator.server import serve
@@ -49,7 +54,8 @@ def run(args: argparse.Namespace) -> int:
         program = "vllm serve" if args.dialect == "vllm" else "launch_server.py"
         print(f"{program}: error: {error.problem}", file=sys.stderr)
         raise
-    settings = derive(args.dialect, arguments, args.model)
+    calibration = read_calibration(args.calibration) if args.calibration else None
+    settings = derive(args.dialect, arguments, args.model, calibration)
     if args.gpus is not None and settings.tensor_parallel > args.gpus:
         raise InputError(f"tensor parallelism over {settings.tensor_parallel} GPUs, but the machine has {args.gpus}")
     port = args.port if args.port is not None else int(arguments.get("port", 8000 if args.dialect == "vllm" else 30000))

@@ -48,7 +48,7 @@ class Triggers:
         """
         counters = simulator.counters
         tokens = counters.generated_live
-        requests = counters.finished["stop"] + counters.finished["length"]
+        requests = counters.completed
         for limit, reached in ((self._die_tokens, tokens), (self._die_requests, requests)):
             if limit is not None and reached >= limit:
                 text = "RuntimeError: CUDA error: an illegal memory access was encountered"

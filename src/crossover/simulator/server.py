@@ -259,6 +259,7 @@ class Simulator:
             self._dropped += self._drop_share
             if self._dropped >= 1:
                 self._dropped -= 1
+                answer.lost += tokens
                 return
         live.connection.write(data)
 

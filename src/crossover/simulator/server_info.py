@@ -31,6 +31,11 @@ class Counters:
     late_steps: int = 0
     steps: int = 0
 
+    @property
+    def completed(self) -> int:
+        """Requests that came to their end."""
+        return self.finished["stop"] + self.finished["length"]
+
 
 def server_args(settings: Settings) -> dict[str, Any]:
     """Returns SGLang's `server_args`, the effective values where the simulated engine has them."""
@@ -191,7 +196,7 @@ def _vllm_rows(settings: Settings, scheduler: Scheduler, counters: Counters, ser
         *rows,
         ("vllm:time_to_first_token_seconds_count", "histogram", base, counters.ttft_count),
         ("vllm:time_to_first_token_seconds_sum", "histogram", base, counters.ttft_sum_s),
-        ("vllm:e2e_request_latency_seconds_count", "histogram", base, sum(counters.finished.values())),
+        ("vllm:e2e_request_latency_seconds_count", "histogram", base, counters.completed),
         ("vllm:e2e_request_latency_seconds_sum", "histogram", base, counters.e2e_sum_s),
         ("vllm:cache_config_info", "gauge", info, 1),
     ]
@@ -208,7 +213,7 @@ def _sglang_rows(settings: Settings, scheduler: Scheduler, counters: Counters, s
         ("sglang:cached_tokens_total", "counter", f'cache_source="device",{base}', counters.cached_tokens),
         ("sglang:time_to_first_token_seconds_count", "histogram", stream, counters.ttft_count),
         ("sglang:time_to_first_token_seconds_sum", "histogram", stream, counters.ttft_sum_s),
-        ("sglang:e2e_request_latency_seconds_count", "histogram", stream, sum(counters.finished.values())),
+        ("sglang:e2e_request_latency_seconds_count", "histogram", stream, counters.completed),
         ("sglang:e2e_request_latency_seconds_sum", "histogram", stream, counters.e2e_sum_s),
         ("sglang:max_total_num_tokens", "gauge", rank, settings.memory.kv_tokens),
         ("sglang:num_running_reqs", "gauge", rank, len(scheduler.running)),

@@ -70,14 +70,19 @@ class Settings:
         return sum(seconds for _, seconds in self.phases)
 
 
-def derive(dialect: str, arguments: Mapping[str, Any], model: str | None = None) -> Settings:
+def derive(
+    dialect: str,
+    arguments: Mapping[str, Any],
+    model: str | None = None,
+    calibration: Mapping[str, Any] | None = None,
+) -> Settings:
     """Returns the settings for arguments from `flags.parse_arguments` or `flags.arguments_from_mapping`.
 
     A configuration that the engine would refuse at start has `refusal` set to the engine's own error text.
     """
     if dialect not in DIALECTS:
         raise ValueError(f"no dialect {dialect!r}")
-    calibration = load_calibration()
+    calibration = calibration or load_calibration()
     values = _READERS[dialect](arguments, calibration, model)
     modelled = values.pop("modelled")
     not_modelled = tuple(f"--{name}" for name in arguments if name not in modelled)

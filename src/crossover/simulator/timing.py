@@ -35,37 +35,55 @@ class CellPrediction:
         return sum(first - sent for sent, first, _ in self.requests) / len(self.requests)
 
 
-def settings_of(dialect: str, arguments: Arguments, model: str | None = None) -> Settings:
-    """Returns the settings for arguments given as a mapping (as in an experiment) or as a command line."""
+def settings_of(
+    dialect: str, arguments: Arguments, model: str | None = None, calibration: Mapping[str, Any] | None = None
+) -> Settings:
+    """Returns the settings for arguments given as a mapping (as in an experiment) or as a command line.
+
+    Args:
+        calibration: coefficients other than the package's own (`calibration.read_calibration`).
+    """
     if isinstance(arguments, Mapping):
-        return derive(dialect, arguments_from_mapping(dialect, arguments), model)
-    return derive(dialect, parse_arguments(dialect, list(arguments)), model)
+        return derive(dialect, arguments_from_mapping(dialect, arguments), model, calibration)
+    return derive(dialect, parse_arguments(dialect, list(arguments)), model, calibration)
 
 
-def predict_start_s(dialect: str, arguments: Arguments) -> float:
+def predict_start_s(dialect: str, arguments: Arguments, *, calibration: Mapping[str, Any] | None = None) -> float:
     """Returns the seconds from launch to ready for `dialect` (vllm, sglang) with these arguments."""
-    return settings_of(dialect, arguments).start_s()
+    return settings_of(dialect, arguments, calibration=calibration).start_s()
 
 
-def predict_cell_s(dialect: str, arguments: Arguments, workload: Mapping[str, Any], *, cold: bool = False) -> float:
+def predict_cell_s(
+    dialect: str,
+    arguments: Arguments,
+    workload: Mapping[str, Any],
+    *,
+    cold: bool = False,
+    calibration: Mapping[str, Any] | None = None,
+) -> float:
     """Returns the seconds from the first send to the last output of one cell.
 
     Args:
         workload: `input_tokens`, `output_tokens`, `concurrency` or `rate_per_s`, `requests`, `dataset`.
         cold: the cell is the first after a start, so that it pays for kernels that the warm-up did not compile.
     """
-    return predict_cell(dialect, arguments, workload, cold=cold).total_s
+    return predict_cell(dialect, arguments, workload, cold=cold, calibration=calibration).total_s
 
 
 def predict_cell(
-    dialect: str, arguments: Arguments, workload: Mapping[str, Any], *, cold: bool = False
+    dialect: str,
+    arguments: Arguments,
+    workload: Mapping[str, Any],
+    *,
+    cold: bool = False,
+    calibration: Mapping[str, Any] | None = None,
 ) -> CellPrediction:
     """Returns the prediction of one cell; see `predict_cell_s`.
 
     Raises:
         InputError: the engine would refuse the arguments, or the workload lacks a length.
     """
-    settings = settings_of(dialect, arguments)
+    settings = settings_of(dialect, arguments, calibration=calibration)
     if settings.refusal:
         raise InputError(f"{dialect} would not start: {settings.refusal}")
     scheduler = Scheduler(settings, on_means=True)

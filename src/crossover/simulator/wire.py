@@ -99,6 +99,7 @@ class Answer:
         "created",
         "identifier",
         "inflate",
+        "lost",
         "prompt_tokens",
         "reasoning",
         "sent",
@@ -110,6 +111,7 @@ class Answer:
         self.ask, self.identifier, self.created = ask, identifier, created
         self.prompt_tokens, self.reasoning, self.inflate = prompt_tokens, reasoning_tokens, inflate
         self.sent = 0
+        self.lost = 0  # of those, tokens that a fault kept from the client
         self._heads, self._tail = self._templates()
         # Without usage or ids a chunk is one of a few hundred: each is rendered once.
         self._frames: dict[int, bytes] | None = None if ask.continuous_usage or ask.token_ids else {}
@@ -197,7 +199,8 @@ class Answer:
         return f'{lead}{body},"logprobs":null,"finish_reason":"{finish}","matched_stop":null}}]{usage}}}\n\n'
 
     def _usage_text(self) -> str:
-        completion = round(self.sent * self.inflate)
+        """Returns the usage so far, which counts what the client has seen; `final_usage` counts everything."""
+        completion = round((self.sent - self.lost) * self.inflate)
         return (
             f'{{"prompt_tokens":{self.prompt_tokens},"total_tokens":{self.prompt_tokens + completion},'
             f'"completion_tokens":{completion}}}'

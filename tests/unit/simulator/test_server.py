@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import random
 import socket
 import time
 from typing import TYPE_CHECKING, Any
@@ -216,11 +218,12 @@ def test_dying_midway(dialect: str, launch: Launch) -> None:
 
 def test_faults_of_the_answers(launch: Launch) -> None:
     server = launch("vllm", "--fault", "drop-tokens=0.25", "--fault", "inflate-usage=2", "--fault", "http-500=2")
-    body = {**CHAT, "max_tokens": 200, "stream_options": USAGE}
+    body = {**CHAT, "max_tokens": 200, "stream_options": {**USAGE, "continuous_usage_stats": True}}
     events = server.stream("/v1/chat/completions", body)
     words = sum(len((delta.get("reasoning") or delta.get("content") or "").split()) for delta in deltas(events))
     assert 120 < words < 180  # a quarter of the chunks is missing
     assert events[-2]["usage"]["completion_tokens"] == 400
+    assert events[-3]["usage"]["completion_tokens"] == 2 * words  # what the events hold, against what the end says
     assert server.ask("POST", "/v1/chat/completions", {**body, "stream": True})[0] == 500
     assert counter(server, "vllm:generation_tokens_total") == 200  # the engine's own counter tells the truth
 
@@ -255,3 +258,24 @@ def test_time_on_the_wire_is_that_of_the_model(published: dict[str, dict[str, An
     measured = counter(server, "vllm:e2e_request_latency_seconds_sum") / 8
     cell = {"dataset": "random", "input_tokens": 3001, "output_tokens": 250, "concurrency": 1, "requests": 8}
     assert measured == pytest.approx(predict_cell_s("vllm", published["vllm"], cell) / 8, rel=0.1)
+
+
+def test_garbage_hurts_nobody_else(server: Server) -> None:
+    draw = random.Random(0)
+    pieces = [
+        b"GET",
+        b" ",
+        b"/",
+        b"\r\n",
+        b"\r\n\r\n",
+        b"Content-Length: -5",
+        b"Content-Length: 9",
+        b"HTTP/1.1",
+        b"\x00\xff",
+        b":",
+    ]
+    for _ in range(30):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sock, contextlib.suppress(OSError):
+            sock.sendall(b"".join(draw.choices(pieces, k=12)))
+            sock.sendall(draw.randbytes(draw.randrange(200)))
+    assert server.ask("GET", "/health")[0] == 200
