@@ -117,3 +117,18 @@ def test_real_log_agrees_with_the_servers_counters() -> None:
     # 10 requests run: the tokens in the pool grow by 10 x 40 steps between two decode lines
     tokens = [row.tokens for row in report.decode_batches if row.tokens is not None]
     assert {later - earlier for earlier, later in pairwise(tokens)} == {400}
+
+
+@pytest.mark.parametrize(
+    ("raw", "drafted", "verified"),
+    [
+        ({"speculative_num_steps": 3, "speculative_num_draft_tokens": 4, "speculative_dspark_block_size": None}, 3, 4),
+        ({"speculative_num_steps": None, "speculative_num_draft_tokens": 8, "speculative_dspark_block_size": 7}, 7, 8),
+        ({"speculative_num_steps": None, "speculative_num_draft_tokens": None}, None, None),
+    ],
+)
+def test_drafted_tokens_are_one_fewer_than_verified_ones(
+    raw: dict[str, int | None], drafted: int | None, verified: int | None
+) -> None:
+    found = normalise(raw)
+    assert (found["speculative_tokens"], found["speculative_verify_tokens"]) == (drafted, verified)

@@ -66,7 +66,8 @@ COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
     "speculative_model": ("speculative_draft_model_path",),
     "speculative_steps": ("speculative_num_steps",),
     "speculative_topk": ("speculative_eagle_topk",),
-    "speculative_tokens": ("speculative_num_draft_tokens",),
+    "speculative_tokens": ("speculative_dspark_block_size", "speculative_num_steps", "speculative_num_draft_tokens"),
+    "speculative_verify_tokens": ("speculative_num_draft_tokens",),
     "speculative_window": ("speculative_draft_window_size",),
     "reasoning_parser": ("reasoning_parser",),
     "tool_call_parser": ("tool_call_parser",),
@@ -77,7 +78,10 @@ COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
     "cpu_offload_gib": ("cpu_offload_gb",),
     "device": ("device",),
 }
-"""Common name -> the argument's names in SGLang, the first that is there counts."""
+"""Common name -> the argument's names in SGLang; the first that is set counts.
+
+Tokens that are drafted a step are the block or the number of steps; the window that is verified has one more.
+"""
 
 NEGATED: Mapping[str, str] = {
     "prefix_caching": "disable_radix_cache",
@@ -122,10 +126,9 @@ def normalise(raw: Mapping[str, Any]) -> dict[str, Any]:
     """
     common: dict[str, Any] = {}
     for name, arguments in COMMON_NAMES.items():
-        for argument in arguments:
-            if argument in raw:
-                common[name] = raw[argument]
-                break
+        given = [raw[argument] for argument in arguments if argument in raw]
+        if given:
+            common[name] = next((value for value in given if value is not None), None)
     for name, argument in NEGATED.items():
         if isinstance(raw.get(argument), bool):
             common[name] = not raw[argument]
