@@ -162,7 +162,7 @@ class LogReader:
         if first.usual is not None and (usual := first.usual.pattern.fullmatch(text, start, end)) is not None:
             builder = self.builders[rows[0][0]]
             builder.votes += 1
-            first.usual.handler(builder, usual)
+            first.usual.handler(builder, usual, number)
             if len(rows) == 1 or all(row.instead_of == first.name for _, row in rows[1:]):
                 return
             rows = rows[1:]

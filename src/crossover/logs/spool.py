@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+import marshal
 import tempfile
 from collections.abc import Iterator, Sequence
 from typing import IO, Any, Generic, TypeVar, overload
@@ -41,7 +41,7 @@ class Spool(Sequence[T], Generic[T]):
         if self._file is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the report)
         self._offsets.append(self._file.seek(0, 2))
-        pickle.dump([tuple(row) for row in self._recent], self._file, protocol=5)
+        marshal.dump([tuple(row) for row in self._recent], self._file)
         self._recent = []
 
     def _load(self, number: int) -> list[T]:
@@ -49,7 +49,7 @@ class Spool(Sequence[T], Generic[T]):
             assert self._file is not None
             self._file.seek(self._offsets[number])
             make = self._kind._make  # type: ignore[attr-defined]
-            self._cached = (number, [make(row) for row in pickle.load(self._file)])
+            self._cached = (number, [make(row) for row in marshal.load(self._file)])
         return self._cached[1]
 
     def __len__(self) -> int:

@@ -24,11 +24,11 @@ class Usual:
 
     Attributes:
         pattern: must match the whole line and nothing unusual, as the other way is not tried then.
-        handler: called with the builder and the match.
+        handler: called with the builder, the match and the line's number.
     """
 
     pattern: re.Pattern[str]
-    handler: Callable[[Builder, re.Match[str]], None]
+    handler: Callable[[Builder, re.Match[str], int], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

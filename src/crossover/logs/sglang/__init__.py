@@ -5,12 +5,19 @@ May import `crossover.logs` modules outside the other engines' packages.
 
 from __future__ import annotations
 
-from crossover.logs.sglang import batches, config, graphs, incidents, pools, startup
+from crossover.logs.sglang import batches, config, graphs, incidents, pools, startup, usual
 from crossover.logs.sglang.finish import finish
 from crossover.logs.table import LogTable
 
 TABLE = LogTable(
     engine="sglang",
-    kinds=(*batches.KINDS, *startup.KINDS, *pools.KINDS, *graphs.KINDS, *config.KINDS, *incidents.KINDS),
+    kinds=(
+        *usual.with_short_ways(batches.KINDS),
+        *startup.KINDS,
+        *pools.KINDS,
+        *graphs.KINDS,
+        *config.KINDS,
+        *incidents.KINDS,
+    ),
     finish=finish,
 )

@@ -167,7 +167,7 @@ def _on_prefill(builder: Builder, line: Line, match: re.Match[str]) -> bool:
         row = PrefillBatch._make((head.t, head.rank, *values, _stamp(builder, head)))
         state.last_number["prefill"] = where.number
         if head.rank:
-            _note_dp(state, head.rank)
+            note_dp(state, head.rank)
         state.prefill.add((values[0], values[1], values[2]), head.rank, where, row)
     return True
 
@@ -182,12 +182,12 @@ def _on_decode(builder: Builder, line: Line, match: re.Match[str]) -> bool:
         row = DecodeBatch._make((head.t, head.rank, *values, _stamp(builder, head)))
         state.last_number["decode"] = where.number
         if head.rank:
-            _note_dp(state, head.rank)
+            note_dp(state, head.rank)
         state.decode.add(values[0], head.rank, where, row)
     return True
 
 
-def _note_dp(state: Batches, rank: Mapping[str, int]) -> None:
+def note_dp(state: Batches, rank: Mapping[str, int]) -> None:
     if (dp := rank.get("dp")) is not None and (state.highest_dp is None or dp > state.highest_dp):
         state.highest_dp = dp
 

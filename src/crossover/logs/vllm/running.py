@@ -14,7 +14,7 @@ from crossover.logs.table import Usual, kind
 _FIELDS = re.compile(r"([A-Z][A-Za-z ]{3,40}): (\d{1,15}(?:\.\d{1,6})?)( tokens/s| reqs|%|,)")
 
 
-def _usual_interval(builder: Builder, match: re.Match[str]) -> None:
+def _usual_interval(builder: Builder, match: re.Match[str], number: int) -> None:
     day, clock, engine, prefill, decode, running, waiting, usage, hits = match.groups()
     builder.intervals.append(
         Interval(
@@ -96,7 +96,7 @@ _SPECULATION = re.compile(r"([A-Z][A-Za-z -]{3,40}): (\d{1,15}(?:\.\d{1,6})?)( t
 _POSITIONS = re.compile(r"Per-position acceptance rate: (\d\.\d+(?:, \d\.\d+)*)")
 
 
-def _usual_speculation(builder: Builder, match: re.Match[str]) -> None:
+def _usual_speculation(builder: Builder, match: re.Match[str], number: int) -> None:
     day, clock, length, accepted_s, drafted_s, accepted_text, drafted_text, positions = match.groups()
     accepted, drafted, accepted_rate = int(accepted_text), int(drafted_text), float(accepted_s)
     drafted_rate = float(drafted_s)
@@ -205,8 +205,8 @@ _USUAL_SPECULATION = Usual(
     re.compile(
         _HEAD
         + r"SpecDecoding metrics: Mean acceptance length: (\d+\.\d\d), Accepted throughput: (\d+\.\d\d) tokens/s, "
-        r"Drafted throughput: (\d+\.\d\d) tokens/s, Accepted: (\d+) tokens, Drafted: (\d+) tokens, Per-position acceptance "
-        r"rate: (\d\.\d{3}(?:, \d\.\d{3})*), Avg Draft acceptance rate: \d+\.\d% ?"
+        r"Drafted throughput: (\d+\.\d\d) tokens/s, Accepted: (\d+) tokens, Drafted: (\d+) tokens, "
+        r"Per-position acceptance rate: (\d\.\d{3}(?:, \d\.\d{3})*), Avg Draft acceptance rate: \d+\.\d% ?"
     ),
     _usual_speculation,
 )
