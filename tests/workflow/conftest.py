@@ -64,9 +64,9 @@ class Workflow:
     def command(self, *options: str) -> list[str]:
         self.file.write_text(yaml.safe_dump(self.data, sort_keys=False))
         return [
-            sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"),
+            sys.executable, "-m", "snakemake", "report", "--snakefile", str(ROOT / "Snakefile"),
             "--workflow-profile", str(ROOT / "profiles" / "default"), "--cores", "1",
-            "--configfile", str(self.file), *options, "report",
+            "--configfile", str(self.file), *options,
         ]  # fmt: skip
 
     @property

@@ -90,7 +90,13 @@ class _Evaluate:
         run = store.read("run", cell["run"])
         report = json.loads((store.read("engine_report", cell["engine_report"]).path / "report.json").read_text())
         recipe = cell["recipe"]
-        metrics = evaluate_cell(run.path, report)
+        metrics = evaluate_cell(
+            run.path,
+            report,
+            wanted=recipe["metrics"].get("wanted"),
+            percentiles=recipe["metrics"].get("percentiles"),
+            goodput_limits=recipe["goodput"],
+        )
         with store.create("metrics", recipe, {}) as place:
             (place / "metrics.json").write_text(json.dumps(metrics, indent=1, allow_nan=False))
         return True

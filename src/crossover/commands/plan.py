@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from crossover.commands._plans import add_plan_options, make_plan
+from crossover.errors import CrossoverError
 
 HELP = "what an experiment would run, priced in GPU hours"
 
@@ -34,6 +35,7 @@ def run(args: argparse.Namespace) -> int:
     if args.report_sheet:
         from crossover.planning.report_sheet import report_sheet
 
+        _refuse_another_key(args.report_sheet, plan.report_key)
         write_json(args.report_sheet, report_sheet(plan))
         print(f"{args.report_sheet}: written", file=sys.stderr)
         return 0
@@ -44,6 +46,13 @@ def run(args: argparse.Namespace) -> int:
         summary["commands"] = command_lines(plan)
     print(json.dumps(summary, indent=1, sort_keys=True) if args.json else text(summary))
     return 0
+
+
+def _refuse_another_key(file: Path, key: str) -> None:
+    """Refuses a file whose name holds another report's key: the source was edited while the workflow ran."""
+    named = file.stem.rpartition("-")[2]
+    if len(named) == len(key) and named != key:
+        raise CrossoverError(f"{file}: the report's key is {key} now; something was edited meanwhile, run again")
 
 
 def text(summary: Mapping[str, Any]) -> str:

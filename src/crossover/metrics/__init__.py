@@ -56,9 +56,9 @@ def summarise(events: pd.DataFrame, requests: pd.DataFrame, concurrency: int | N
     }
 
 
-def evaluate_cell(run_dir: Path, engine_report: Mapping[str, Any] | None) -> dict[str, Any]:
+def evaluate_cell(run_dir: Path, engine_report: Mapping[str, Any] | None, **options: Any) -> dict[str, Any]:
     """Evaluates one run entry into its metrics.json; see `crossover.metrics.cell.evaluate_cell`."""
     # Imported here because the audits import the definitions of this package.
     from crossover.metrics.cell import evaluate_cell as evaluate
 
-    return evaluate(run_dir, engine_report)
+    return evaluate(run_dir, engine_report, **options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from crossover.metrics.engine_side import summarise_engine
 from crossover.metrics.observations import Observations, observe
 from crossover.metrics.registry import METRICS, compute_all
 from crossover.metrics.series import time_series
-from crossover.metrics.summary import STATISTICS
+from crossover.metrics.summary import PERCENTILES, statistics_of
 
 
 class Recording(Protocol):
@@ -45,12 +45,22 @@ _EMPTY_SERIES: dict[str, list[float]] = {"t_s": [], "running": [], "output_tok_s
 _NO_REQUESTS = {"ok": 0, "failed": 0, "incomplete": 0}
 
 
-def evaluate_cell(run_dir: Path, engine_report: Mapping[str, Any] | None) -> dict[str, Any]:
+def evaluate_cell(
+    run_dir: Path,
+    engine_report: Mapping[str, Any] | None,
+    *,
+    wanted: Collection[str] | None = None,
+    percentiles: Sequence[float] | None = None,
+    goodput_limits: Mapping[str, float] | None = None,
+) -> dict[str, Any]:
     """Evaluates one run entry.
 
     Args:
         run_dir: folder with cell.json and, unless the cell failed before its first request, the recording.
         engine_report: what `crossover.logs` read from the entry's engine.log, or None.
+        wanted: names of the metrics to keep; all by default. The audits see all of them either way.
+        percentiles: percentiles of every distribution, in percent; 50, 90 and 99 by default.
+        goodput_limits: limits that a good request keeps, by metric name; those of cell.json by default.
 
     Returns:
         metrics.json as `workflow/schemas/metrics.schema.json` describes it. All times are in declared time.
@@ -59,6 +69,24 @@ def evaluate_cell(run_dir: Path, engine_report: Mapping[str, Any] | None) -> dic
         InputError: cell.json is missing or not JSON, or the recording lacks a column.
     """
     cell = _read_cell(run_dir / "cell.json")
+    if goodput_limits is not None:
+        cell["goodput_limits"] = dict(goodput_limits)
+    cell["percentiles"] = list(percentiles or PERCENTILES)
+    return _selected(_evaluate(run_dir, cell, engine_report), wanted)
+
+
+def _selected(entry: dict[str, Any], wanted: Collection[str] | None) -> dict[str, Any]:
+    """Returns metrics.json with the wanted metrics alone."""
+    if wanted is None:
+        return entry
+    entry["metrics"] = {name: figures for name, figures in entry["metrics"].items() if name in wanted}
+    without = entry["contamination"]["metrics_without"]
+    if without is not None:
+        entry["contamination"]["metrics_without"] = {n: figures for n, figures in without.items() if n in wanted}
+    return entry
+
+
+def _evaluate(run_dir: Path, cell: Mapping[str, Any], engine_report: Mapping[str, Any] | None) -> dict[str, Any]:
     entry = _head(cell)
     engine = summarise_engine(engine_report, entry["workload"])
     if not (run_dir / "recording.json").exists():
@@ -120,7 +148,8 @@ def _withhold(entry: dict[str, Any], statistic: str, why: str) -> None:
     if "mean" not in entry:
         entry["value"], entry["withheld"] = None, entry["withheld"] or why
         return
-    targets = (statistic,) if statistic else STATISTICS
+    known = [name for name in entry if name not in ("unit", "n", "ci95", "withheld")]
+    targets = [name for name in known if not statistic or name == statistic]
     # A statistic that was not there in the first place keeps its own reason.
     entry["withheld"] = dict.fromkeys(targets, why) | entry["withheld"]
     entry["ci95"] = {name: bounds for name, bounds in entry["ci95"].items() if name not in targets}
@@ -147,6 +176,7 @@ def context_of(cell: Mapping[str, Any]) -> Context:
     return Context(
         concurrency=int(concurrency) if concurrency else None,
         goodput_limits=cell.get("goodput_limits") or None,
+        percentiles=tuple(cell.get("percentiles") or PERCENTILES),
     )
 
 
@@ -194,9 +224,9 @@ def _nothing(name: str) -> dict[str, Any]:
     return {
         "unit": definition.unit,
         "n": 0,
-        **dict.fromkeys(STATISTICS),
+        **dict.fromkeys(statistics_of(PERCENTILES)),
         "ci95": {},
-        "withheld": dict.fromkeys(STATISTICS, reason),
+        "withheld": dict.fromkeys(statistics_of(PERCENTILES), reason),
     }
 
 

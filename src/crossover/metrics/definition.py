@@ -46,10 +46,12 @@ class Context:
     Attributes:
         concurrency: requests that were to run at the same time, or None under an open loop.
         goodput_limits: `{"ttft_s": limit, "tpot_s": limit}`, either may be missing.
+        percentiles: the percentiles of every distribution, in percent.
     """
 
     concurrency: int | None = None
     goodput_limits: dict[str, float] | None = None
+    percentiles: tuple[float, ...] = (50, 90, 99)
 
 
 @dataclass(frozen=True)

@@ -40,5 +40,5 @@ def compute_all(observations: Observations, context: Context) -> dict[str, dict[
 def _entry(metric: Metric, observations: Observations, context: Context) -> dict[str, Any]:
     result = metric.compute(observations, context)
     if isinstance(result, Sample):
-        return summarise_sample(metric.definition, result)
+        return summarise_sample(metric.definition, result, context.percentiles)
     return summarise_value(metric.definition, result)

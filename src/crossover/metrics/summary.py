@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,25 +12,34 @@ from scipy import stats
 from crossover.metrics import percentiles
 from crossover.metrics.definition import Definition, FloatArray, Sample, Value
 
-PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
-STATISTICS = ("mean", "min", "max", *PERCENTILES)
+PERCENTILES = (50.0, 90.0, 99.0)
 
 
-def summarise_sample(definition: Definition, sample: Sample) -> dict[str, Any]:
+def statistics_of(wanted: Sequence[float]) -> tuple[str, ...]:
+    """Returns the names of the statistics of a distribution, such as `p50` and `p99.9`."""
+    return ("mean", "min", "max", *(f"p{percent:g}" for percent in wanted))
+
+
+def summarise_sample(definition: Definition, sample: Sample, wanted: Sequence[float] = PERCENTILES) -> dict[str, Any]:
     """Returns unit, n, mean, min, max, percentiles, `ci95` and `withheld` of a sample.
 
     A statistic that the sample does not support is None, and `withheld` names the reason.
+
+    Args:
+        wanted: the percentiles, in percent.
     """
+    statistics = statistics_of(wanted)
     values = sample.values
     entry: dict[str, Any] = {"unit": definition.unit, "n": len(values)}
     if not len(values):
         reason = sample.missing or "no request has this value"
-        return entry | dict.fromkeys(STATISTICS) | {"ci95": {}, "withheld": dict.fromkeys(STATISTICS, reason)}
+        return entry | dict.fromkeys(statistics) | {"ci95": {}, "withheld": dict.fromkeys(statistics, reason)}
     entry |= {"mean": float(values.mean()), "min": float(values.min()), "max": float(values.max())}
     withheld: dict[str, str] = {}
     intervals: dict[str, list[float]] = {}
     _keep(intervals, "mean", _mean_interval(sample))
-    for name, fraction in PERCENTILES.items():
+    for percent in wanted:
+        name, fraction = f"p{percent:g}", percent / 100
         floor = percentiles.needed(fraction)
         if len(values) < floor:
             entry[name] = None
