@@ -70,7 +70,7 @@ def write(report: Report, out: Path) -> None:
         shutil.rmtree(out / name, ignore_errors=True)
         (out / name).mkdir(parents=True)
     for name, table in report.tables.items():
-        (out / "tables" / f"{name}.csv").write_text(_csv(table), encoding="utf-8")
+        (out / "tables" / f"{name}.csv").write_text(csv_of(table), encoding="utf-8")
     for drawn in report.figures:
         drawn.figure.frame.to_csv(out / "figures" / f"{drawn.figure.name}.csv", index=False, lineterminator="\n")
         for panel, document in zip(drawn.figure.panels, drawn.documents, strict=True):
@@ -141,7 +141,8 @@ def _lines(document: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
-def _csv(table: Table) -> str:
+def csv_of(table: Table) -> str:
+    """Returns a table as CSV, its intervals as columns of their own."""
     records = table.records()
     out = io.StringIO()
     names = list(records[0]) if records else [column.name for column in table.columns]

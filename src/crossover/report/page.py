@@ -15,6 +15,7 @@ from crossover.report.formatting import slug, whole
 
 if TYPE_CHECKING:
     from crossover.report.build import Report
+    from crossover.report.tables.model import Table
 
 # Rows of a figure's data that stand on the page, for those who cannot see the drawing.
 DATA_ROWS = 60
@@ -38,6 +39,11 @@ def render_page(report: Report) -> str:
 def render_markdown(report: Report) -> str:
     """Returns the report for a pull request: verdicts, caveats and the tables that a reviewer reads."""
     return _environment().get_template("report.md").render(report=report, sheet=report.sheet, tables=report.tables)
+
+
+def render_table(table: Table, simulated: list[str]) -> str:
+    """Returns one table as a Markdown page; `simulated` names the sources that no GPU made."""
+    return _environment().get_template("compare.md").render(one=table, simulated=simulated)
 
 
 def _environment() -> Environment:

@@ -62,7 +62,7 @@ def beside(sheet: Sheet) -> list[Beside]:
     """Returns the published figures that a cell of `sheet` has too, in the published order."""
     verdicts = _audit_verdicts(sheet.published)
     found = []
-    for group, figure, value in _figures(sheet.published):
+    for group, figure, value in figures_of(sheet.published):
         if figure not in FIGURES:
             continue
         quantity, statistic, scale = FIGURES[figure]
@@ -77,7 +77,8 @@ def beside(sheet: Sheet) -> list[Beside]:
     return found
 
 
-def _figures(published: Document) -> Iterator[tuple[str, str, Any]]:
+def figures_of(published: Document) -> Iterator[tuple[str, str, Any]]:
+    """Yields (published cell, figure, value) of every number or range in a published table."""
     for section in ("client", "engine_log"):
         for group, figures in _mapping(published.get(section)).items():
             for figure, value in _mapping(figures).items():
