@@ -28,6 +28,7 @@ class _Client:
     __slots__ = (
         "body",
         "buffer",
+        "closed",
         "due",
         "fd",
         "looked",
@@ -44,6 +45,7 @@ class _Client:
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock, self.fd = sock, sock.fileno()
+        self.closed = False
         self.clear()
 
     def clear(self) -> None:
@@ -275,51 +277,62 @@ class GroundTruthServer:
         }
 
     def _emit_due(self) -> None:
+        """Sends every chunk that is due. This runs tens of thousands of times a second, so it is kept flat."""
         due = self._due
         now = time.monotonic_ns()
         while due and due[0][0] <= now:
-            due_ns, _, client = heapq.heappop(due)
-            if self._clients.get(client.fd) is not client:
+            due_ns, tie, client = due[0]
+            if client.script is None or client.paused or client.closed:
+                heapq.heappop(due)
+                if client.paused and not client.closed:
+                    client.paused = False
+                    self._epoll.modify(client.fd, _IN)
                 continue
-            if client.paused:
-                client.paused = False
-                self._epoll.modify(client.fd, _IN)
-                continue
-            if client.script is not None:
-                self._emit(client, due_ns, now)
+            steps = client.script.steps
+            _, payload, is_output = steps[client.step]
+            if now - due_ns > self.late_ns_max:
+                self.late_ns_max = now - due_ns
+            if is_output:
+                client.truth.append(time.time_ns())
+            if not self._send(client, payload):
+                heapq.heappop(due)
+                self._drop(client)
+            else:
+                client.step += 1
+                if client.step < len(steps):
+                    heapq.heapreplace(due, (client.due + steps[client.step][0], tie, client))
+                else:
+                    heapq.heappop(due)
+                    self._end(client, client.script.ends)
             now = time.monotonic_ns()
 
-    def _emit(self, client: _Client, due_ns: int, now: int) -> None:
-        script = client.script
-        assert script is not None
-        _, payload, is_output = script.steps[client.step]
-        self.late_ns_max = max(self.late_ns_max, now - due_ns)
-        if is_output:
-            client.truth.append(time.time_ns())
-        if not self._send(client, payload):
-            self._drop(client)
-            return
-        client.step += 1
-        if client.step < len(script.steps):
-            self._push(client.due + script.steps[client.step][0], client)
-        else:
-            self._end(client, script.ends)
-
     def _send(self, client: _Client, payload: bytes) -> bool:
+        """Returns whether the peer is still there."""
         assert client.scenario is not None
-        size = client.scenario.split or len(payload)
-        for start in range(0, len(payload), size):
-            rest = memoryview(payload)[start : start + size]
-            while rest:
-                try:
-                    rest = rest[client.sock.send(rest) :]
-                except BlockingIOError:
-                    self.blocked += 1
-                    select.select([], [client.fd], [], 1)
-                except OSError:
-                    return False
-            if client.scenario.split:
+        try:
+            if not client.scenario.split:
+                sent = client.sock.send(payload)
+                return sent == len(payload) or self._send_rest(client, memoryview(payload)[sent:])
+            for start in range(0, len(payload), client.scenario.split):
+                client.sock.send(payload[start : start + client.scenario.split])
                 time.sleep(0.0002)
+        except BlockingIOError:
+            return self._send_rest(client, memoryview(payload))
+        except OSError:
+            return False
+        return True
+
+    def _send_rest(self, client: _Client, rest: memoryview) -> bool:
+        """The kernel took only a part: the client does not read fast enough."""
+        self.blocked += 1
+        while rest:
+            select.select([], [client.fd], [], 1)
+            try:
+                rest = rest[client.sock.send(rest) :]
+            except BlockingIOError:
+                continue
+            except OSError:
+                return False
         return True
 
     def _end(self, client: _Client, how: str) -> None:
@@ -337,6 +350,7 @@ class GroundTruthServer:
         if self._clients.get(client.fd) is client:
             del self._clients[client.fd]
             self._epoll.unregister(client.fd)
+            client.closed = True
             client.sock.close()
 
 

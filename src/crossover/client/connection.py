@@ -22,7 +22,6 @@ ANCILLARY_BYTES = socket.CMSG_SPACE(16)
 READ_BYTES = 32 << 10
 # Small enough that sixteen long prompts all begin within a millisecond or two, large enough to fill a link.
 SEND_BYTES = 64 << 10
-_CATCH_UP_BYTES = 256 << 10
 _DONE_CHUNK, _LAST_CHUNK = b"\ndata: [DONE]\n\n\r\n", b"0\r\n\r\n"
 
 
@@ -63,6 +62,11 @@ def _accepts(entry: tuple[Any, ...]) -> bool:
     return True
 
 
+def may_end(data: bytes) -> bool:
+    """Whether a read could end a chunked body: under load nothing but this is asked of it."""
+    return data.endswith(b"\r\n\r\n") or len(data) < 5
+
+
 class Connection:
     """A socket with the request that it carries, if any.
 
@@ -72,8 +76,8 @@ class Connection:
     """
 
     __slots__ = (
-        "_at_head", "_chunks", "_length_left", "_pending", "_pending_bytes", "_pieces", "_secure",
-        "began_ns", "fd", "head", "last_read_ns", "reads", "request", "secure", "sent_ns", "sock", "state", "used",
+        "_at_head", "_chunks", "_length_left", "_pieces", "began_ns", "fd", "head", "last_read_ns", "pending", "reads",
+        "recvmsg", "request", "secure", "sent_ns", "sock", "state", "streaming", "used",
     )  # fmt: skip
 
     def __init__(self, target: Target, now_ns: int) -> None:
@@ -85,6 +89,7 @@ class Connection:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30)
         self.sock: socket.socket = sock
+        self.recvmsg = sock.recvmsg
         self.fd = sock.fileno()
         self.secure = target.tls is not None
         self.state = State.CONNECTING
@@ -100,8 +105,7 @@ class Connection:
     def reset_response(self) -> None:
         """Forgets the last response."""
         self._pieces: deque[memoryview] = deque()
-        self._pending: list[bytes] = []
-        self._pending_bytes = 0
+        self.pending: list[bytes] = []
         self._chunks: Chunks | None = None
         self._length_left: int | None = None
         self._at_head = True
@@ -109,6 +113,7 @@ class Connection:
         self.reads = 0
         self.sent_ns = 0
         self.last_read_ns = 0
+        self.streaming = False
 
     def advance(self, target: Target) -> bool:
         """Goes on connecting; returns whether the connection stands."""
@@ -169,35 +174,31 @@ class Connection:
                 raise BlockingIOError from None
             except ssl.SSLZeroReturnError:
                 return b"", NO_STAMP
-        data, ancillary, _, _ = self.sock.recvmsg(READ_BYTES, ANCILLARY_BYTES)
+        data, ancillary, _, _ = self.recvmsg(READ_BYTES, ANCILLARY_BYTES)
         return data, ancillary[0][2] if ancillary else NO_STAMP
 
     def response_ended(self, data: bytes) -> bool:
-        """Takes the bytes just read; returns whether the response is complete.
-
-        Under load only a tail that could be the end of a chunked body is looked at closely.
-        """
+        """Takes the bytes just read; returns whether the response is complete."""
         if self._at_head:
-            return self._take_head(data)
+            ended = self._take_head(data)
+            self.streaming = self._chunks is not None and not self.secure and self.state == State.RECEIVING
+            return ended
         if self._chunks is not None:
-            self._pending.append(data)
-            self._pending_bytes += len(data)
-            if data.endswith(b"\r\n\r\n") or len(data) < 5 or self._pending_bytes > _CATCH_UP_BYTES:
-                return self._ends_with_done(data) or self._catch_up()
-            return False
+            self.pending.append(data)
+            return may_end(data) and self.ends_here(data)
         if self._length_left is not None:
             self._length_left -= len(data)
             return self._length_left <= 0
         return False
 
     def _take_head(self, data: bytes) -> bool:
-        self._pending.append(data)
-        raw = b"".join(self._pending)
+        self.pending.append(data)
+        raw = b"".join(self.pending)
         self.head = parse_head(raw)
         if self.head is None:
             return False
         self._at_head = False
-        self._pending.clear()
+        self.pending.clear()
         rest = raw[self.head.size :]
         if self.head.mode == "chunked":
             self._chunks = Chunks()
@@ -207,17 +208,20 @@ class Connection:
             return self._length_left <= 0
         return False
 
-    def _ends_with_done(self, data: bytes) -> bool:
-        """Whether these bytes can only be the end of an event stream: JSON holds no bare line break before `data:`."""
-        if data == _LAST_CHUNK and len(self._pending) > 1:
-            return self._pending[-2].endswith(_DONE_CHUNK)
-        return data.endswith(_DONE_CHUNK + _LAST_CHUNK)
+    def ends_here(self, data: bytes) -> bool:
+        """Whether the chunked body ends with `data`, the last of the pending bytes.
 
-    def _catch_up(self) -> bool:
+        The usual end of an event stream is known at sight, since JSON holds no bare line break before `data:`.
+        """
+        if data == _LAST_CHUNK and len(self.pending) > 1 and self.pending[-2].endswith(_DONE_CHUNK):
+            return True
+        return data.endswith(_DONE_CHUNK + _LAST_CHUNK) or self.catch_up()
+
+    def catch_up(self) -> bool:
+        """Follows the framing through the pending bytes, and lets go of them."""
         assert self._chunks is not None
-        data = b"".join(self._pending)
-        self._pending.clear()
-        self._pending_bytes = 0
+        data = b"".join(self.pending)
+        self.pending.clear()
         return self._chunks.feed(data)
 
     @property

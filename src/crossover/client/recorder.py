@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from crossover.client.connection import Connection, State, Target
+from crossover.client.connection import ANCILLARY_BYTES, READ_BYTES, Connection, State, Target
 from crossover.client.schedule import Schedule
 from crossover.client.settings import Load, Progress
-from crossover.client.spool import DUE, END, SENT, SENT_ALL, Spool
+from crossover.client.spool import DUE, END, NO_STAMP, SENT, SENT_ALL, Spool
 from crossover.client.wire import RequestBook
 
 _MS = 1_000_000
@@ -28,7 +28,9 @@ _PROGRESS_NS = 500 * _MS
 _AHEAD_NS = 1_000 * _MS
 _RETRY_SPARE_NS = 500 * _MS
 _MAX_SPARES = 4096
-_RECEIVING = State.RECEIVING
+_FLUSH_READS = 1_000
+_PENDING_READS = 500
+_TAIL = b"\r\n\r\n"
 _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
 
 _REASONS = {
@@ -48,8 +50,8 @@ class Observed:
     sent: int = 0
     done: int = 0
     failed: int = 0
-    bytes_seen: int = 0
     reads: int = 0
+    bytes_seen: int = 0
     retried: int = 0
     started_ns: int = 0
     ended_ns: int = 0
@@ -98,11 +100,11 @@ class Recorder:
         self._no_spares_before_ns = 0
         self._next_request = 0
         self._next_progress_ns = 0
+        self._due_ns: int | None = None
         self._origin_ns = self._origin_real_ns = 0
         self.observed = Observed()
 
-    # -- the loop
-    # -------------------------------------------------------------------------------------------------
+    # the loop
 
     def run(self) -> Observed:
         """Runs the whole load and returns what the loop noted about itself."""
@@ -111,15 +113,13 @@ class Recorder:
             with _quiet_memory():
                 self._connect_ahead_of_start()
                 self._start_clock()
-                while self._active or self._schedule.next_due_ns() is not None:
-                    self._turn()
-                    if self.observed.stopped:
-                        break
+                self._loop()
         finally:
             self._close_all()
             self._spool.flush()
             self.observed.cpu_s = time.process_time() - cpu
             self.observed.ended_ns = time.time_ns()
+            self.observed.reads, self.observed.bytes_seen = self._spool.reads_seen, self._spool.bytes_seen
         return self.observed
 
     def _start_clock(self) -> None:
@@ -129,38 +129,36 @@ class Recorder:
         self.observed.realtime_minus_monotonic_ns = self._origin_real_ns - self._origin_ns
         self._next_tick_ns = self._origin_ns
         self._next_progress_ns = self._origin_ns + _PROGRESS_NS
+        self._look_at_schedule()
 
-    def _turn(self) -> None:
-        """One round: send what is due, wait, handle what came."""
-        now = time.monotonic_ns()
-        self._start_due(now)
-        for fd, mask in self._epoll.poll(self._wait_s(now)):
-            connection = self._connections.get(fd)
-            if connection is not None:
-                self._serve(connection, mask)
-        now = time.monotonic_ns()
-        if now >= self._next_tick_ns:
-            self._next_tick_ns = now + _TICK_NS
-            self._tick(now)
-
-    def _wait_s(self, now: int) -> float:
-        """Returns how long to wait; within the last millisecond before a send it is 0, since epoll counts
-        in milliseconds.
-        """
-        wait = self._next_tick_ns - now
-        due = self._schedule.next_due_ns()
-        if due is not None:
-            wait = min(wait, self._origin_ns + due - now)
-        return max(wait // _MS, 0) / 1000
+    def _loop(self) -> None:
+        """Sends what is due, waits, and handles what came, until nothing is under way nor due."""
+        poll, clock = self._epoll.poll, time.monotonic_ns
+        while self._active or self._due_ns is not None:
+            now = clock()
+            if self._due_ns is not None and self._due_ns <= now:
+                self._start_due(now)
+            if now >= self._next_tick_ns:
+                self._next_tick_ns = now + _TICK_NS
+                self._tick(now)
+                if self.observed.stopped:
+                    return
+            wait_ms = (self._next_tick_ns - now) // _MS + 1
+            if self._due_ns is not None:
+                # epoll counts in milliseconds: within the last one before a send it does not wait at all.
+                wait_ms = min(wait_ms, (self._due_ns - now) // _MS)
+            self._serve_all(poll(wait_ms / 1000 if wait_ms > 0 else 0))
 
     def _start_due(self, now: int) -> None:
-        due = self._schedule.next_due_ns()
-        while due is not None and self._origin_ns + due <= now:
+        while self._due_ns is not None and self._due_ns <= now:
             self._begin(self._origin_real_ns + self._schedule.take())
-            due = self._schedule.next_due_ns()
+            self._look_at_schedule()
 
-    # -- requests
-    # -------------------------------------------------------------------------------------------------
+    def _look_at_schedule(self) -> None:
+        due = self._schedule.next_due_ns()
+        self._due_ns = None if due is None else self._origin_ns + due
+
+    # requests
 
     def _begin(self, scheduled_ns: int) -> None:
         request = self._next_request
@@ -210,9 +208,9 @@ class Recorder:
         self.observed.failed += reason != "complete"
         self.observed.end_reasons[reason] = self.observed.end_reasons.get(reason, 0) + 1
         self._schedule.on_end(time.monotonic_ns() - self._origin_ns)
+        self._look_at_schedule()
 
-    # -- connections
-    # ----------------------------------------------------------------------------------------------
+    # connections
 
     def _open(self) -> Connection:
         connection = Connection(self._target, time.monotonic_ns())
@@ -230,14 +228,35 @@ class Recorder:
             self._epoll.unregister(connection.fd)
             connection.close()
 
-    def _serve(self, connection: Connection, mask: int) -> None:
-        try:
-            if mask == _IN and connection.state == _RECEIVING:
-                self._receive(connection)
-            else:
-                self._handle(connection, mask)
-        except (OSError, ValueError) as error:
-            self._broken(connection, error)
+    def _serve_all(self, ready: list[tuple[int, int]]) -> None:
+        """Serves what epoll found; reads in the middle of a stream, which are nearly all, take the short way."""
+        connections, reads, time_ns = self._connections, self._spool.reads, time.time_ns
+        for fd, mask in ready:
+            connection = connections.get(fd)
+            if connection is None:
+                continue
+            try:
+                if not connection.streaming or mask != _IN:
+                    self._handle(connection, mask)
+                    continue
+                data, ancillary, _, _ = connection.recvmsg(READ_BYTES, ANCILLARY_BYTES)
+                now = time_ns()
+                if not data:
+                    self._closed_by_peer(connection)
+                    continue
+                request = connection.request
+                assert request is not None
+                reads.append((request, ancillary[0][2] if ancillary else NO_STAMP, now, data))
+                connection.last_read_ns = now
+                connection.pending.append(data)
+                if (data.endswith(_TAIL) or len(data) < 5) and connection.ends_here(data):
+                    self._complete(connection, request)
+            except BlockingIOError:
+                continue
+            except (OSError, ValueError) as error:
+                self._broken(connection, error)
+        if len(reads) > _FLUSH_READS:
+            self._spool.flush()
 
     def _handle(self, connection: Connection, mask: int) -> None:
         if connection.state < State.IDLE:
@@ -271,11 +290,9 @@ class Recorder:
                 # A spare that the server closes, or speaks on, is of no use.
                 self._closed_by_peer(connection)
                 return
-            self._spool.add_read(request, stamp, now, data)
+            self._spool.reads.append((request, stamp, now, data))
             connection.last_read_ns = now
             connection.reads += 1
-            self.observed.reads += 1
-            self.observed.bytes_seen += len(data)
             if connection.response_ended(data):
                 self._complete(connection, request)
                 return
@@ -315,8 +332,7 @@ class Recorder:
         else:
             self._finish(request, reason or end_reason(error))
 
-    # -- ahead of time
-    # --------------------------------------------------------------------------------------------
+    # ahead of time
 
     def _top_up_spares(self, now: int) -> None:
         if now < self._no_spares_before_ns:
@@ -338,10 +354,7 @@ class Recorder:
         self._top_up_spares(self._origin_ns)
         deadline = self._origin_ns + int(self._load.connect_timeout_s * 1e9)
         while self._opening and time.monotonic_ns() < deadline:
-            for fd, mask in self._epoll.poll(0.1):
-                connection = self._connections.get(fd)
-                if connection is not None:
-                    self._serve(connection, mask)
+            self._serve_all(self._epoll.poll(0.1))
             if self._should_stop is not None and self._should_stop():
                 return
 
@@ -361,6 +374,8 @@ class Recorder:
         load, now_real = self._load, time.time_ns()
         for request, connection in list(self._active.items()):
             reason = None
+            if len(connection.pending) > _PENDING_READS and connection.streaming:
+                connection.catch_up()
             if connection.state < State.IDLE:
                 if now - connection.began_ns > load.connect_timeout_s * 1e9:
                     reason = "connect_timeout"
@@ -374,9 +389,11 @@ class Recorder:
 
     def _report(self, now: int) -> None:
         if self._on_progress is not None:
-            seen = self.observed
+            seen, spool = self.observed, self._spool
             elapsed_s = (now - self._origin_ns) / 1e9
-            self._on_progress(Progress(seen.sent, seen.done, seen.failed, seen.bytes_seen, seen.reads, elapsed_s))
+            self._on_progress(
+                Progress(seen.sent, seen.done, seen.failed, spool.bytes_seen, spool.reads_seen, elapsed_s)
+            )
 
     def _close_all(self) -> None:
         for request in list(self._active):

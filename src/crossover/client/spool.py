@@ -1,7 +1,7 @@
 """The recording on disk: an append-only spool while the load runs, Parquet tables afterwards.
 
 The spool is flushed every few milliseconds, so a client that is killed loses at most the reads of the last
-flush interval. Reads are kept in columns from the start: under load a read costs four list appends, and
+flush interval. Reads are kept in columns from the start: under load a read costs one append to a list, and
 turning the spool into a table costs no loop over reads.
 """
 
@@ -26,7 +26,6 @@ _EVENT = struct.Struct("<BIq")
 _READS, _EVENT_TAG = 1, 2
 DUE, SENT, SENT_ALL, END = 1, 2, 3, 4
 NO_STAMP = bytes(16)
-_FLUSH_BYTES = 256 << 10
 _BATCH_BYTES = 16 << 20
 
 SPOOL_NAME, READS_NAME = "recording.spool", "reads.parquet"
@@ -57,22 +56,11 @@ class Spool:
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        self._requests: list[int] = []
-        self._stamps: list[bytes] = []
-        self._users: list[int] = []
-        self._payloads: list[bytes] = []
         self._events: list[bytes] = []
-        self._size = 0
-
-    def add_read(self, request: int, stamp: bytes, user_ns: int, data: bytes) -> None:
-        """Adds a read: the kernel's 16-byte timespec (or NO_STAMP), the time after the read, the bytes."""
-        self._requests.append(request)
-        self._stamps.append(stamp)
-        self._users.append(user_ns)
-        self._payloads.append(data)
-        self._size += len(data)
-        if self._size > _FLUSH_BYTES:
-            self.flush()
+        self.reads: list[tuple[int, bytes, int, bytes]] = []
+        """Reads not yet flushed: request, the kernel's 16-byte timespec or NO_STAMP, time after the read, bytes."""
+        self.reads_seen = 0
+        self.bytes_seen = 0
 
     def add_event(self, tag: int, request: int, time_ns: int, payload: bytes = b"") -> None:
         """Adds what happened to a request: DUE (with its plan), SENT, SENT_ALL or END (with its reason)."""
@@ -83,26 +71,21 @@ class Spool:
     def flush(self) -> None:
         """Hands everything to the kernel."""
         parts, self._events = self._events, []
-        if self._requests:
+        if self.reads:
             parts += self._reads_block()
-            for column in (self._requests, self._stamps, self._users, self._payloads):
-                column.clear()
-            self._size = 0
         rest = memoryview(b"".join(parts))
         while rest:
             rest = rest[os.write(self._fd, rest) :]
 
     def _reads_block(self) -> list[bytes]:
-        count = len(self._requests)
-        sizes = array("i", map(len, self._payloads))
-        body = [
-            array("i", self._requests).tobytes(),
-            sizes.tobytes(),
-            array("q", self._users).tobytes(),
-            b"".join(self._stamps),
-            b"".join(self._payloads),
-        ]
-        return [_BLOCK.pack(_READS, count, sum(map(len, body))), *body]
+        requests, stamps, users, payloads = zip(*self.reads, strict=True)
+        self.reads.clear()
+        payload = b"".join(payloads)
+        self.reads_seen += len(requests)
+        self.bytes_seen += len(payload)
+        sizes = array("i", map(len, payloads))
+        body = [array("i", requests).tobytes(), sizes.tobytes(), array("q", users).tobytes(), b"".join(stamps), payload]
+        return [_BLOCK.pack(_READS, len(requests), sum(map(len, body))), *body]
 
     def close(self) -> None:
         """Flushes and closes the file."""

@@ -41,7 +41,7 @@ def recording(tmp_path: Path) -> Callable[..., Path]:
                 kernel = START_NS + round(ms * 1e6)
                 stamp = NO_STAMP if ms < 0 else struct.pack("@ll", *divmod(kernel, 1_000_000_000))
                 head = HEAD if position == 0 and not data.startswith(b"HTTP/") else b""
-                spool.add_read(number, stamp, kernel + 20_000, head + data)
+                spool.reads.append((number, stamp, kernel + 20_000, head + data))
             spool.add_event(END, number, START_NS + round(reads[-1][0] * 1e6) if reads else START_NS, end.encode())
         spool.close()
         finish_spool(tmp_path)
