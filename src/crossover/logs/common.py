@@ -30,7 +30,7 @@ def started(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 def port_in_use(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """Another process holds the port. The server had announced itself before it noticed."""
-    port = re.search(r"\('[\d.:a-f]{0,40}', (\d{1,5})\)|port (\d{1,5})", line.text)
+    port = re.search(r"\('[\d.:a-f]{0,40}', (\d{1,5})\)|port:? (\d{1,5})", line.text)
     holder = re.search(r"psutil\.Process\(pid=(\d{1,9})", line.text)
     number = (port[1] or port[2]) if port else None
     if number:
@@ -60,6 +60,7 @@ _CONFLICT = re.compile(
     r"exclusive"
     r"|must be divisible by|does not support|requires attention impl|requires --|can not be used|conflicts? "
     r"with"
+    r"|(?:DCP|PCP|[Cc]ontext parallel\w{0,8})[^\n]{0,80}(?:not support|requires?|must|cannot)|Workspace is locked"
     r"|only supported (?:with|when|for)|must not be (?:used|set)|is unsupported with"
 )
 _NOT_CONFLICT = re.compile(r"Engine core init|out of memory|CUDA error|KV cache|AssertionError: res=")
@@ -139,11 +140,19 @@ KINDS = (
     ),
     kind(
         "shm",
-        ("/dev/shm", "shared memory segment", "No space left on device"),
+        (
+            "/dev/shm",
+            "shared memory segment",
+            "No space left on device",
+            "insufficient shared memory",
+            "out of shared memory",
+            "unable to open shared memory",
+            "unable to mmap",
+        ),
         r"(?:creating|open|opening|attach\w*|extend|map\w*) [^\n]{0,60}(?:/dev/shm|shared memory segment)"
         r"|/dev/shm[^\n]{0,120}(?:No space left|too small|failed|insufficient)"
         r"|No space left on device[^\n]{0,60}(?:shm|psm_|/dev/shm)|insufficient shared memory|out of shared "
-        r"memory",
+        r"memory|unable to (?:open shared memory|mmap)",
         event(Kind.SHM_TOO_SMALL, fatal=True),
         figure=False,
         joins=False,
@@ -203,6 +212,14 @@ KINDS = (
         joins=False,
     ),
     kind(
+        "too_long",
+        ("maximum context length is", "is longer than the maximum model length"),
+        r"maximum context length is \d+|is longer than the maximum model length",
+        event(Kind.REQUEST_TOO_LONG),
+        figure=False,
+        joins=False,
+    ),
+    kind(
         "start_timeout",
         ("Timed out waiting for", "did not become ready", "ENGINE_READY_TIMEOUT"),
         r"Timed out waiting for (?:engine|all workers|handshake|clients)|engine did not become ready"
@@ -213,7 +230,7 @@ KINDS = (
     ),
     kind(
         "killed",
-        ("exit code -9", "exitcode=-9", "exitcode: -9", "SIGKILL", "OOMKilled", "exit code 137"),
+        ("exit code -9", "exit code: -9", "exitcode=-9", "exitcode: -9", "SIGKILL", "OOMKilled", "exit code 137"),
         r"exit ?code:?[ =](?:-9\b|137\b)|exitcode=-9|signal 9 \(SIGKILL\)|OOMKilled",
         event(Kind.KILLED, fatal=True),
         figure=False,

@@ -122,10 +122,12 @@ _BEGINS_ENTRY = re.compile(
     r"|(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b|\d{4}[-/]\d\d[-/]\d\d|\d\d:\d\d:\d\d|[IWEF]\d{4} |\{\")"
 )
 
+_STAMPED = re.compile(r"\d\d:\d\d:\d\d|\(\w{1,40} pid=\d|^[\w.-]{1,60} +\| ")
+
 
 def begins_entry(line: str) -> bool:
     """Says whether a line starts an entry of its own, rather than going on with the line above it."""
-    return _BEGINS_ENTRY.match(line) is not None
+    return _BEGINS_ENTRY.match(line) is not None or _STAMPED.search(line, 0, 120) is not None
 
 
 _ESCAPES = re.compile(
@@ -210,17 +212,14 @@ _STAMP = re.compile(
     r"(?P<syslog>\d\d:\d\d:\d\d)"
 )
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_PREFIX_WIDTH = 80
 _ZONED = re.compile(r"\dT\d.*(?:Z|[+-]\d\d:?\d\d)$")
 _RANKS = re.compile(
     r"(?:(?<![A-Za-z])|(?<=_))"
     r"(ATTN_CP|ATTN_TP|ATTN_DP|MOE_DP|MOE_EP|MOE_TP|DCP|PCP|DP|TP|PP|EP|CP)(\d{1,5})(?![A-Za-z0-9])"
 )
 _NUMBERED = re.compile(r"(?:\b(?:gpu_id|tp_rank|rank)=|\[rank)(\d{1,5})\b")
-_PROCESS = re.compile(
-    r"\(((?:APIServer|ApiServer|EngineCore|VllmWorker|Worker|RayWorker|Ray|DPCoordinator|Process|Stage"
-    r"|Orchestrator|Omni)"
-    r"\w{0,40}(?:-\d+)?)(?: rank=\d+)?,? pid=(\d+)"
-)
+_PROCESS = re.compile(r"\((\w[\w:.-]{0,60})(?: rank=\d+)?,? pid=(\d+)")
 _LEVEL = re.compile(r"\b(DEBUG|INFO|WARNING|ERROR|CRITICAL|WARN)\b")
 
 
@@ -269,16 +268,25 @@ def parse_any_head(head: str) -> Head:
     head = head[-600:]
     stamps = [(match.start(), iso(match)) for match in _STAMP.finditer(head)]
     nearest = stamps[-1][1] if stamps else None
-    outer = None
-    if stamps and (len(stamps) > 1 or _ZONED.search(stamps[0][1])) and stamps[0][0] < 40:
-        outer = stamps[0][1]
     process = pid = None
     for match in _PROCESS.finditer(head):
         process, pid = match[1], int(match[2])
     level = None
     for match in _LEVEL.finditer(head):
         level = match[1]
-    return Head(nearest, outer, _ranks(head), process, pid, level)
+    return Head(nearest, _outer(stamps), _ranks(head), process, pid, level)
+
+
+def _outer(stamps: list[tuple[int, str]]) -> str | None:
+    """The first of the stamps that stand together in front of the statement; a zoned one counts wherever it is."""
+    if not stamps:
+        return None
+    first = len(stamps) - 1
+    while first and stamps[first][0] - stamps[first - 1][0] <= _PREFIX_WIDTH:
+        first -= 1
+    if first < len(stamps) - 1 or _ZONED.search(stamps[first][1]):
+        return stamps[first][1]
+    return stamps[0][1] if _ZONED.search(stamps[0][1]) else None
 
 
 def iso(match: re.Match[str]) -> str:

@@ -178,6 +178,12 @@ def test_death_after_an_orderly_shutdown_is_none() -> None:
         ("OSError: org/model is not a local folder and is not a valid model identifier", "model_not_found"),
         ("TimeoutError: Timed out waiting for engine core processes to start.", "start_timeout"),
         ("Worker exited with exit code -9", "killed"),
+        ("ERROR 07-13 02:56:30 multiproc_worker_utils.py:120] Worker VllmWorkerProcess pid 411 died, exit code: -15", "engine_died"),
+        ("RuntimeError: unable to open shared memory object </torch_1> in read-write mode: No space left on device (28)", "shm_too_small"),
+        ("AssertionError: DCP not support reorder_batch_threshold > 1 now.", "config_conflict"),
+        ("AssertionError: Workspace is locked but allocation requires 12.00 MB, current size is 0.00 MB.", "config_conflict"),
+        ("message: This model's maximum context length is 4096 tokens. However, you requested 5000 tokens", "request_too_long"),
+        ("DistNetworkError: The server socket has failed to listen on any local network address. port: 29500, code: -98, name: EADDRINUSE", "port_in_use"),
         ("[Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use", "port_in_use"),
     ],
 )  # fmt: skip
@@ -218,6 +224,17 @@ def test_configuration_of_both_lines() -> None:
     assert report.version == "0.27.1"
     assert (report.startup.graph_sizes, report.startup.graph_count) == ((1, 2, 4), 3)
     assert report.startup.max_running_requests == 64
+
+
+def test_compose_and_ray_prefixes() -> None:
+    line = (
+        "INFO 05-19 10:13:{0} [loggers.py:271] Engine 000: Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: "
+        "{0}.5 tokens/s, Running: 18 reqs, Waiting: 43 reqs, GPU KV cache usage: 95.9%, Prefix cache hit rate: 0.0%"
+    )
+    for prefix in ("vllm-1  | (APIServer pid=1) ", "(ServeReplica:app pid=5, ip=10.0.0.2) ", "[pod/vllm-0/vllm] "):
+        report = read_log([prefix + line.format(second) for second in (11, 21, 31)])
+        found = [(row.t, row.t_outer, row.decode_tok_s) for row in report.intervals]
+        assert found == [(f"--05-19T10:13:{second}", None, second + 0.5) for second in (11, 21, 31)]
 
 
 def test_lines_are_counted_by_newlines() -> None:

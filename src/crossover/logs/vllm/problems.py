@@ -249,12 +249,13 @@ KINDS = (
             "Engine loop is dead",
             "Engine process failed to start",
             "died unexpectedly",
+            "died, exit code",
             "Background loop has errored",
             "ngine loop is not running",
         ),
         r"Engine core initialization failed|EngineCore encountered|EngineCore failed to start|EngineDeadError"
-        r"|Engine loop is dead|Engine process failed to start|died unexpectedly|Background loop has errored"
-        r"|ngine loop is not running",
+        r"|Engine loop is dead|Engine process failed to start|died unexpectedly|died, exit code"
+        r"|Background loop has errored|ngine loop is not running",
         engine_died,
         figure=False,
         joins=False,
