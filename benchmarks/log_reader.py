@@ -37,7 +37,7 @@ OTHER = (
     "(Worker_TP0 pid=447) WARNING {md} {hms} [jit_monitor.py:135] Triton kernel JIT compilation during inference: "
     "_causal_conv1d_fwd_kernel. This causes a latency spike; consider extending warmup to cover this shape/config.\n",
     "(EngineCore pid=1) DEBUG {md} {hms} [core.py:900] EngineCore loop active.\n",
-    "/opt/lib/python3.12/site-packages/torch/utils/cpp_extension.py:2356: UserWarning: TORCH_CUDA_ARCH_LIST is not set\n",
+    "/opt/lib/python3.12/site-packages/torch/cpp_extension.py:2356: UserWarning: TORCH_CUDA_ARCH_LIST is not set\n",
     "(Worker_TP1 pid=448) INFO {md} {hms} [custom_all_reduce.py:203] Registering 10586 cuda graph addresses\n",
 )
 MIXES = {  # lines of each group in a hundred, and one in a hundred of the rest

@@ -267,7 +267,7 @@ def test_following_wants_one_file() -> None:
         parse_log._follow(["-"], "auto")
 
 
-ALL = "\n".join(path.read_text() for path in sorted(CASES.glob("*/input.txt")) if path.stat().st_size < 20_000)
+ALL = "\n".join(path.read_text() for path in sorted(CASES.glob("*vllm*/input.txt")) if path.stat().st_size < 20_000)
 LINES = ALL.split("\n")
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
