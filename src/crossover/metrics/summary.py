@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,12 @@ def summarise_sample(definition: Definition, sample: Sample, wanted: Sequence[fl
         entry[name] = percentiles.percentile(values, fraction)
         _keep(intervals, name, _percentile_interval(sample, fraction))
     return entry | {"ci95": intervals, "withheld": withheld}
+
+
+def percentiles_in(entry: Mapping[str, Any]) -> dict[str, float]:
+    """Returns the percentiles that a metric's entry holds, by name, as fractions; none for a single figure."""
+    names = (name for name in entry if name.startswith("p") and name[1:].replace(".", "", 1).isdigit())
+    return {name: float(name[1:]) / 100 for name in names}
 
 
 def summarise_value(definition: Definition, value: Value) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from crossover.audits.finding import Finding, passed
 from crossover.audits.printed import plain
 from crossover.audits.table import Table
 from crossover.metrics.percentiles import needed
-from crossover.metrics.summary import PERCENTILES
+from crossover.metrics.summary import percentiles_in
 
 IDENTITY = "p^n <= 5 %: the largest of n samples lies above the percentile with 95 % confidence"
 TOLERANCE = "none: P50 from 5 samples, P90 from 29, P95 from 59, P99 from 299"
@@ -22,8 +22,8 @@ def check_cell(evidence: Evidence) -> Iterator[Finding]:
     lacking: dict[int, list[str]] = {}
     for name, entry in evidence.metrics.items():
         count = entry.get("n")
-        for statistic, fraction in PERCENTILES.items():
-            if "mean" in entry and count and count < needed(fraction):
+        for statistic, fraction in percentiles_in(entry).items():
+            if count and count < needed(fraction):
                 lacking.setdefault(int(count), []).append(f"{name}.{statistic}")
     for count, names in sorted(lacking.items()):
         yield Finding(
