@@ -142,10 +142,16 @@ class Hub:
     Args:
         handle: called with (connection, request or the status of a broken one) for each request.
         now: gives the simulated time, for the arrival of requests.
+        between: called after each connection's requests: reading long prompts must not hold up what is due.
     """
 
-    def __init__(self, handle: Callable[[Connection, Request | int], None], now: Callable[[], float]) -> None:
-        self._handle, self._now = handle, now
+    def __init__(
+        self,
+        handle: Callable[[Connection, Request | int], None],
+        now: Callable[[], float],
+        between: Callable[[], None],
+    ) -> None:
+        self._handle, self._now, self._between = handle, now, between
         self._epoll = select.epoll()
         self._listener: socket.socket | None = None
         self._connections: dict[int, Connection] = {}
@@ -200,6 +206,7 @@ class Hub:
                     connection.flush()
         for connection in readable:
             self.pump(connection)
+            self._between()
 
     def holds(self, connection: Connection) -> bool:
         """Tells whether a connection is still open (its descriptor may belong to a later one by now)."""

@@ -279,3 +279,12 @@ def test_garbage_hurts_nobody_else(server: Server) -> None:
             sock.sendall(b"".join(draw.choices(pieces, k=12)))
             sock.sendall(draw.randbytes(draw.randrange(200)))
     assert server.ask("GET", "/health")[0] == 200
+
+
+@pytest.mark.parametrize("dialect", ["vllm", "sglang"])
+def test_a_port_that_is_really_taken(dialect: str, server: Server, launch: Launch) -> None:
+    second = launch(dialect, "--port", str(server.port), wait=False)
+    assert second.process.wait(timeout=20) == 1
+    assert "ddress already in use" in second.text()
+    assert "port_in_use" in {item["kind"] for item in read_log(second.log).to_dict()["incidents"]}
+    assert server.ask("GET", "/health")[0] == 200
