@@ -15,7 +15,7 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "expert_parallel": ("enable-expert-parallel", "ep-size", "expert-parallel-size", "ep"),
     "decode_context_parallel": ("decode-context-parallel-size", "dcp-size", "dcp"),
     "max_model_len": ("max-model-len", "context-length", "context-len", "max-context"),
-    "max_num_seqs": ("max-num-seqs", "max-running-requests", "concurrency-limit"),
+    "max_running_requests": ("max-num-seqs", "max-running-requests", "concurrency-limit"),
     "memory_fraction": ("gpu-memory-utilization", "mem-fraction-static", "memory-fraction"),
     "chunked_prefill_tokens": ("max-num-batched-tokens", "chunked-prefill-size"),
     "kv_cache_dtype": ("kv-cache-dtype", "kv-dtype"),
@@ -26,7 +26,7 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "dtype": ("dtype",),
     "quantization": ("quantization",),
     "block_size": ("block-size", "page-size"),
-    "custom_all_reduce_disabled": ("disable-custom-all-reduce",),
+    "disable_custom_all_reduce": ("disable-custom-all-reduce",),
     "speculative_tokens": (
         "num-speculative-tokens", "speculative-num-steps", "speculative-dspark-block-size",
         "speculative-tokens",

@@ -74,9 +74,9 @@ def _workload(
             )
     limit = number(memory.get("max_running_requests"))
     flag = f"memory.{variant}.max_running_requests"
-    if limit is None and "max_num_seqs" in settings:
-        flag = f"configuration.{variant}.{settings['max_num_seqs'][0]}"
-        limit = number(settings["max_num_seqs"][1])
+    if limit is None and "max_running_requests" in settings:
+        flag = f"configuration.{variant}.{settings['max_running_requests'][0]}"
+        limit = number(settings["max_running_requests"][1])
     wanted = max((cell.concurrency for cell in cells if cell.concurrency is not None), default=None)
     if limit is not None and wanted is not None and wanted > limit:
         yield Finding(
