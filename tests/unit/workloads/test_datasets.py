@@ -235,3 +235,20 @@ def test_a_wrong_line_is_named(line: str, problem: str, tmp_path: Path) -> None:
             tmp_path / "o",
             base_dir=tmp_path,
         )
+
+
+def test_conversations_that_begin_alike_are_taken_once(tmp_path: Path, all_measure: None) -> None:
+    # Splits of one conversation begin with the same prompt in the usual file; a prefix cache would answer them.
+    same = "Please write a poem of twelve lines on the sea and on the moon for"
+    rows = [
+        {"conversations": [{"from": "human", "value": f"{same} {who}"}, {"from": "gpt", "value": "a"}]} for who in "abc"
+    ]
+    rows.append({"conversations": [{"from": "human", "value": "Other"}, {"from": "gpt", "value": "b"}]})
+    path = tmp_path / "sharegpt.json"
+    path.write_text(json.dumps(rows), "utf-8")
+    spec = {"dataset": "sharegpt", "options": {"file": str(path)}}
+    prompts = _prompts({**spec, "requests": 2}, tmp_path / "out")
+    assert {prompt["text"] for prompt in prompts} == {f"{same} a", "Other"}
+    with pytest.raises(InputError, match="only 2 of the 3"):
+        build({**spec, "requests": 3}, tmp_path / "out")
+    assert len(_prompts({**spec, "requests": 4, "options": {"file": str(path), "distinct": False}}, tmp_path)) == 4

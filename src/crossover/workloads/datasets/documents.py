@@ -12,13 +12,13 @@ from pathlib import Path
 
 from crossover.errors import InputError
 from crossover.workloads.datasets.base import Dataset, Job, Prompt, Source
-from crossover.workloads.datasets.purposes import same_purpose
+from crossover.workloads.datasets.purposes import opening_of, same_purpose
 from crossover.workloads.specification import Option
 
 _PIECE_CHARACTERS = 8192
 _START = re.compile(r"(?:\A|\n[ \t]*\n\s*|[.!?][\"')]*\s+)(?=\w)")
 _WORD_START = re.compile(r"(?:\A|(?<=\s))(?=\S)")
-_OPENING_WORDS = 12
+_OPENING_CHARACTERS = 384
 
 
 def open_documents(job: Job) -> Source:
@@ -71,8 +71,7 @@ def _starts(text: str, job: Job) -> list[int]:
 def _distinct(starts: list[int], text: str, job: Job) -> list[int]:
     found: dict[str, int] = {}
     for start in starts:
-        opening = " ".join(text[start : start + 16 * _OPENING_WORDS].split()[:_OPENING_WORDS])
-        found.setdefault(opening, start)
+        found.setdefault(opening_of(text[start : start + _OPENING_CHARACTERS]), start)
     return [start for opening, start in found.items() if same_purpose(opening, job.spec.purpose)]
 
 

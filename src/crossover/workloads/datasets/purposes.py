@@ -5,6 +5,12 @@ from __future__ import annotations
 import hashlib
 
 _ONE_IN = 8
+_OPENING_WORDS = 12  # below the 16 tokens of the smallest cache block
+
+
+def opening_of(text: str) -> str:
+    """Returns the first words of a text, by which prompts are told apart."""
+    return " ".join(text[: 32 * _OPENING_WORDS].split()[:_OPENING_WORDS])
 
 
 def same_purpose(opening: str, purpose: str) -> bool:

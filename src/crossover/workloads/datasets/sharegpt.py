@@ -16,7 +16,7 @@ from typing import Any
 
 from crossover.errors import InputError
 from crossover.workloads.datasets.base import Dataset, Job, Prompt, Source
-from crossover.workloads.datasets.purposes import same_purpose
+from crossover.workloads.datasets.purposes import opening_of, same_purpose
 from crossover.workloads.specification import Option
 
 _BETWEEN = re.compile(r"[\s,\[\]]*")
@@ -65,11 +65,13 @@ class Conversation:
 
     @property
     def opening(self) -> str:
-        return self.turns[0][1]
+        return opening_of(self.turns[0][1])
 
 
 def open_sharegpt(job: Job) -> Source:
     mine = [found for found in _read(job) if same_purpose(found.opening, job.spec.purpose)]
+    if job.option("distinct"):
+        mine = list({found.opening: found for found in reversed(mine)}.values())[::-1]
     order = job.stream("order").permutation(len(mine))
     if job.spec.input_tokens is not None:
         return _open_joined([mine[number] for number in order], job)
@@ -193,6 +195,7 @@ DATASET = Dataset(
     options=(
         Option("file", "file", "the ShareGPT JSON file", required=True),
         Option("preset", "choice", "whose filter", default="none", choices=tuple(PRESETS)),
+        Option("distinct", "flag", "whether prompts that begin like an earlier one are left out", default=True),
         _limit("min_prompt_tokens", "shortest prompt, in place of the preset's"),
         _limit("min_output_tokens", "shortest answer, in place of the preset's; not used with output_tokens"),
         _limit("max_prompt_tokens", "longest prompt, in place of the preset's"),
