@@ -10,6 +10,7 @@ from typing import Any
 
 from crossover.workloads.datasets import DATASETS
 from crossover.workloads.specification import Spec, parse_spec
+from crossover.workloads.tiktoken_file import read_pattern
 
 VERSION = 1
 """Raised by hand when a change makes other prompts out of the same spec; test_stability.py notices."""
@@ -33,7 +34,10 @@ def determinants(spec: Spec) -> dict[str, Any]:
     """Returns the recipe of a checked spec."""
     tokenizer = dict(spec.tokenizer)
     if "path" in tokenizer:
-        tokenizer["sha256"] = digest(tokenizer.pop("path"))
+        path = Path(tokenizer.pop("path"))
+        tokenizer["sha256"] = digest(path)
+        if path.suffix == ".model":
+            tokenizer["pattern"] = read_pattern(path)
     return {
         "step": "prompts",
         "version": VERSION,

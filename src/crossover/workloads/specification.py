@@ -11,6 +11,7 @@ from crossover.errors import InputError
 
 FORMS = ("text", "token_ids")
 PURPOSES = ("measure", "warmup")
+TOKENIZER_FILES = ("tokenizer.json", "tiktoken.model")
 _TOKENIZER_KEYS = {
     "words": frozenset({"server_adds"}),
     "file": frozenset({"path", "server_adds"}),
@@ -196,9 +197,10 @@ def _tokenizer(given: Mapping[str, Any], base: Path, file: Path | None) -> dict[
 
 
 def _tokenizer_file(value: object, base: Path, file: Path | None) -> str:
-    """A model's folder is taken for the `tokenizer.json` in it."""
-    if isinstance(value, str) and (base / Path(value).expanduser()).is_dir():
-        value = str(Path(value) / "tokenizer.json")
+    """A model's folder is taken for the tokenizer in it."""
+    if isinstance(value, str) and (folder := base / Path(value).expanduser()).is_dir():
+        name = next((name for name in TOKENIZER_FILES if (folder / name).is_file()), TOKENIZER_FILES[0])
+        value = str(Path(value) / name)
     return _file(value, base, "tokenizer.path", file)
 
 

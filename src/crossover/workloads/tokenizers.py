@@ -1,7 +1,7 @@
 """Tokenizers: how the tokens of a prompt are counted.
 
-`words` counts whitespace-separated words, as the simulated engine does; `file` is a Hugging Face
-`tokenizer.json`; `ids` knows only how many ids there are, which is enough for random ids.
+`words` counts whitespace-separated words, as the simulated engine does; `file` is a `tokenizer.json` or a
+`tiktoken.model`; `ids` knows only how many ids there are, which is enough for random ids.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from crossover.errors import InputError
+from crossover.workloads.tiktoken_file import load_tiktoken
 
 _WORD = re.compile(r"\S+")
 
@@ -110,7 +111,7 @@ class Ids:
 
 @dataclass(frozen=True)
 class FileTokenizer:
-    """A `tokenizer.json`, without its special tokens: what the server adds is declared, not guessed."""
+    """A tokenizer read from a file, without its special tokens: what the server adds is declared, not guessed."""
 
     inner: Any = field(repr=False)
     server_adds: int = 0
@@ -167,6 +168,8 @@ def open_tokenizer(declared: Mapping[str, Any]) -> Tokenizer:
 @lru_cache(maxsize=2)
 def _load(path: Path, _modified_ns: int) -> Any:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    if path.suffix == ".model":
+        return load_tiktoken(path)
     from tokenizers import Tokenizer as Inner
 
     try:
