@@ -123,7 +123,7 @@ class SglangLog:
             f"mem usage={memory.weights_gib:.2f} GB."
         )
         notes = [Note(progress("Multi-thread loading shards", 96, seconds), None), *self._ranks(end)]
-        if self.settings.kv_dtype.startswith("fp8"):
+        if self.settings.kv_dtype.startswith("fp8") and not self.settings.kv_scales:
             notes.append(
                 Note(
                     "Using FP8 KV cache but no scaling factors provided. Defaulting to scaling factors of 1.0. "

@@ -180,7 +180,7 @@ class StartUp:
         return tuple(notes)
 
     def _before_profile(self) -> tuple[Note, ...]:
-        if not self.settings.kv_dtype.startswith("fp8"):
+        if not self.settings.kv_dtype.startswith("fp8") or self.settings.kv_scales:
             return ()
         return (
             Note(

@@ -36,6 +36,7 @@ class Settings:
     prefix_caching: bool
     prefix_block_tokens: int
     kv_dtype: str
+    kv_scales: bool  # scaling factors are there for an FP8 cache
     reasoning_parser: str | None
     memory: Memory
     cost: StepCost

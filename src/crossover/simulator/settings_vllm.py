@@ -9,6 +9,7 @@ from crossover.simulator.shape import Memory, integer, is_on, kv_bytes_of, step_
 
 _MODELLED = frozenset(
     [
+        "calculate-kv-scales",
         "model",
         "served-model-name",
         "host",
@@ -72,6 +73,7 @@ def read(arguments: Mapping[str, Any], calibration: Mapping[str, Any], model: st
         "prefix_caching": is_on(arguments.get("enable-prefix-caching"), True),
         "prefix_block_tokens": section["prefix_block_tokens"],
         "kv_dtype": dtype,
+        "kv_scales": is_on(arguments.get("calculate-kv-scales"), False),
         "reasoning_parser": arguments.get("reasoning-parser"),
         "memory": memory,
         "cost": step_cost(

@@ -134,6 +134,17 @@ def test_a_changed_backend_shows(dialect: str, key: str, published: dict[str, di
     assert read_log(lines).to_dict()["effective_config"][key] == "TRITON_MLA"
 
 
+@pytest.mark.parametrize(
+    ("dialect", "argument"),
+    [("vllm", {"calculate-kv-scales": True}), ("sglang", {"quantization-param-path": "s.json"})],
+)
+def test_with_scales_nothing_is_defaulted(
+    dialect: str, argument: dict[str, Any], published: dict[str, dict[str, Any]]
+) -> None:
+    lines = log_of(dialect, {**published[dialect], **argument}, tokens=100)
+    assert "fp8_kv_scale_default" not in {item["kind"] for item in read_log(lines).to_dict()["incidents"]}
+
+
 @pytest.mark.parametrize("dialect", ["vllm", "sglang"])
 def test_every_log_begins_with_what_it_is(dialect: str, published: dict[str, dict[str, Any]]) -> None:
     assert "SIMULATED" in log_of(dialect, published[dialect], tokens=100)[0]
