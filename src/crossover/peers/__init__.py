@@ -12,9 +12,7 @@ from crossover.peers.reading import read_output
 from crossover.peers.report import Figure, PeerReport, Requests
 from crossover.peers.running import PeerRun, run_peer
 from crossover.peers.tools import TOOLS
-
-CLIENTS = ("recorder", *(tool.name for tool in TOOLS.values() if tool.plan is not None))
-"""The names that `client:` of an experiment may have: our own recorder, and the clients that can be run."""
+from crossover.peers.vocabulary import CLIENTS, parse_clients
 
 __all__ = [
     "CLIENTS",
@@ -27,6 +25,7 @@ __all__ = [
     "Requests",
     "comparable",
     "implied",
+    "parse_clients",
     "read_output",
     "run_peer",
     "why_not_comparable",

@@ -62,7 +62,12 @@ def read_ranks(path: Path) -> dict[bytes, int]:
 def find_merges(ranks: Mapping[bytes, int]) -> Iterator[tuple[bytes, bytes]]:
     """Yields the two parts of each token of more than one byte, in order of rank."""
     for token, rank in sorted(ranks.items(), key=lambda item: item[1]):
-        if len(token) > 1:
+        if len(token) < 2:
+            continue
+        splits = [at for at in range(1, len(token)) if token[:at] in ranks and token[at:] in ranks]
+        if len(splits) == 1:
+            yield token[: splits[0]], token[splits[0] :]
+        elif splits:
             parts = _merge_below(token, ranks, rank)
             if len(parts) == 2:
                 yield parts[0], parts[1]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from crossover.errors import CrossoverError, InputError
-from crossover.peers import CLIENTS, TOOLS, PeerRun, run_peer
+from crossover.peers import CLIENTS, TOOLS, PeerRun, parse_clients, run_peer
 
 PROMPTS: list[dict[str, Any]] = [
     {"index": 0, "text": "one two", "output_tokens": 5},
@@ -100,3 +100,17 @@ def test_one_output_length_where_a_client_takes_no_more(tmp_path: Path) -> None:
 def test_what_cannot_be_run_is_told(run: PeerRun, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no client 'evalscope' that can be run; use one of aiperf"):
         run_peer("evalscope", run, tmp_path)
+
+
+def test_the_clients_of_an_experiment() -> None:
+    assert parse_clients(None) == ("recorder",)
+    assert parse_clients("guidellm") == ("guidellm",)
+    assert parse_clients(["recorder", "vllm-bench"]) == ("recorder", "vllm-bench")
+    for wrong, problem in (
+        ("evalscope", r"client\[0\]: unknown client 'evalscope'; use one or more of recorder, aiperf"),
+        ([], r"client: \[\] is neither a client nor a list"),
+        ({"a": 1}, "is neither a client nor a list"),
+        (["recorder", "recorder"], "client: names a client twice"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            parse_clients(wrong)
