@@ -14,15 +14,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="where prompts.jsonl and manifest.json go"
     )
-    parser.add_argument(
-        "--base-dir", type=Path, help="what paths in the spec are relative to (default: its folder)"
-    )
-    parser.add_argument(
-        "--processes", type=int, help="how many processes build (default: as many as it is worth)"
-    )
-    parser.add_argument(
-        "--recipe", action="store_true", help="print what determines the prompts, and build nothing"
-    )
+    parser.add_argument("--base-dir", type=Path, help="what paths in the spec are relative to (default: its folder)")
+    parser.add_argument("--processes", type=int, help="how many processes build (default: as many as it is worth)")
+    parser.add_argument("--recipe", action="store_true", help="print what determines the prompts, and build nothing")
     parser.add_argument("--json", action="store_true", help="print the manifest as JSON")
 
 
@@ -39,9 +33,7 @@ def run(args: argparse.Namespace) -> int:
         manifest = build(spec, args.out, base_dir=base_dir, processes=args.processes)
     except InputError as error:
         if error.file is None:
-            raise InputError(
-                error.problem, file=args.sheet, place=error.place, remedy=error.remedy
-            ) from error
+            raise InputError(error.problem, file=args.sheet, place=error.place, remedy=error.remedy) from error
         raise
     print(json.dumps(manifest, indent=2, sort_keys=True) if args.json else _summary(manifest, args.out))
     return 0
@@ -53,9 +45,7 @@ def _read(sheet: Path) -> dict[str, object]:
     try:
         spec = json.loads(sheet.read_text("utf-8"))
     except OSError as error:
-        raise InputError(
-            f"cannot be read: {error.strerror}", file=sheet, remedy="give a JSON file"
-        ) from error
+        raise InputError(f"cannot be read: {error.strerror}", file=sheet, remedy="give a JSON file") from error
     except ValueError as error:
         raise InputError(f"not JSON: {error}", file=sheet, remedy="give one JSON object") from error
     if not isinstance(spec, dict):
