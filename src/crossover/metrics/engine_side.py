@@ -117,12 +117,19 @@ def prefix_hit_rate(report: Mapping[str, Any]) -> float | None:
 
 
 def _capped(report: Mapping[str, Any]) -> float | None:
-    """The most requests that decoded while others waited and nothing was prefilled; None if none ever waited so."""
-    return _max(
+    """The most requests that decoded while others waited and nothing was prefilled; None if none ever waited so.
+
+    More running at another time means that there was no such limit: the others waited for their turn in a prefill
+    whose tokens the engine counts only when it ends.
+    """
+    records = _decode_records(report)
+    capped = _max(
         record.get("running")
-        for record in _decode_records(report)
+        for record in records
         if not record.get("prefill_tok_s") and record.get("decode_tok_s") and _queue(record)
     )
+    most = _max(record.get("running") for record in records)
+    return capped if capped is not None and most is not None and most <= capped else None
 
 
 def _queue(record: Record) -> bool:
