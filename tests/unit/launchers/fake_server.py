@@ -30,10 +30,17 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.answer(200, {"data": [{"id": model}]})
 
-    def do_POST(self) -> None:
+    def do_POST(self):
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         ready = time.monotonic() - began >= float(options.get("ready-after", 0))
-        self.answer(200 if ready else 503, {"choices": [{"text": "a"}]} if ready else {})
+        if not ready:
+            return self.answer(503, {})
+        choice = {"index": 0, "delta": {"content": "a"}, "text": "a", "finish_reason": "stop"}
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        return self.wfile.write(f"data: {json.dumps({'choices': [choice]})}\n\ndata: [DONE]\n\n".encode())
 
     def log_message(self, *_: object) -> None:
         pass

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Starts the services that the tests with real components need, and builds their container image. May be run again:
+# what is there already is kept. Needs root on Debian or Ubuntu.
+#
+#   .ci/services.sh docker podman image     starts those (all three without arguments)
+#   .ci/services.sh stop                    stops what it started
+#
+# Docker runs without a bridge and without iptables, so that it also works inside a container or a small virtual
+# machine; the tests use the host's network, on loopback alone.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+state=${CROSSOVER_SERVICES:-/var/tmp/crossover-services}
+mkdir -p "$state"
+
+need() { # need COMMAND PACKAGE...: installs the packages unless the command is there
+    local command=$1
+    shift
+    command -v "$command" >/dev/null && return
+    [ -n "$(find /var/lib/apt/lists -name '*Packages*' -print -quit)" ] || apt-get update -q
+    DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@" >"$state/apt.log" 2>&1 || {
+        tail -5 "$state/apt.log" >&2
+        exit 1
+    }
+}
+
+answers() { # answers SOCKET: whether a Docker API is there
+    [ -S "$1" ] && curl -sf --max-time 5 --unix-socket "$1" http://localhost/_ping >/dev/null
+}
+
+wait_for() { # wait_for SOCKET LOG
+    for _ in $(seq 120); do
+        answers "$1" && return
+        sleep 0.5
+    done
+    echo "nothing answers at $1:" >&2
+    tail -20 "$2" >&2
+    exit 1
+}
+
+start_docker() {
+    need dockerd docker.io tini
+    need curl curl
+    answers /var/run/docker.sock && return
+    rm -f /var/run/docker.pid
+    setsid dockerd --iptables=false --bridge=none --storage-driver=vfs --data-root "$state/docker" \
+        >"$state/dockerd.log" 2>&1 </dev/null &
+    echo $! >"$state/dockerd.pid"
+    wait_for /var/run/docker.sock "$state/dockerd.log"
+}
+
+start_podman() {
+    need podman podman catatonit
+    need runc runc
+    need curl curl
+    local socket=$state/podman.sock
+    answers "$socket" && return
+    # Limits that a small machine can grant.
+    printf '[containers]\ndefault_ulimits = ["nofile=4096:4096","nproc=4096:4096"]\n' >"$state/containers.conf"
+    rm -f "$socket"
+    CONTAINERS_CONF=$state/containers.conf setsid podman --runtime "$(command -v runc)" --storage-driver vfs \
+        --root "$state/podman" --runroot "$state/podman-run" --cgroup-manager cgroupfs \
+        system service --time 0 "unix://$socket" >"$state/podman.log" 2>&1 </dev/null &
+    echo $! >"$state/podman.pid"
+    wait_for "$socket" "$state/podman.log"
+}
+
+build_image() { # the tree of a small Debian with Python, then the simulated engine in it
+    start_docker
+    if answers "$state/podman.sock"; then
+        "$here/test-image.sh" "$state" "unix://$state/podman.sock"
+    else
+        "$here/test-image.sh" "$state"
+    fi
+}
+
+stop() {
+    for name in podman dockerd; do
+        [ -f "$state/$name.pid" ] || continue
+        kill "$(cat "$state/$name.pid")" 2>/dev/null || true
+        rm -f "$state/$name.pid"
+    done
+}
+
+for service in "${@:-docker podman image}"; do
+    for one in $service; do
+        case $one in
+        docker) start_docker ;;
+        podman) start_podman ;;
+        image) build_image ;;
+        stop) stop ;;
+        *)
+            echo "unknown service $one: use docker, podman, image or stop" >&2
+            exit 2
+            ;;
+        esac
+    done
+done

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Builds the image crossover-test, which behaves like an engine's image with the simulated engine in it, without any
+# image registry: a small Debian from the package mirror of this machine, and this checkout's sources on top.
+#
+#   .ci/test-image.sh STATE_DIR [DOCKER_HOST]     with a host: copies the image there as well (Podman)
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+repository=$(dirname "$here")
+state=$1
+tree=$state/debian
+
+if ! docker image inspect crossover-test-base >/dev/null 2>&1; then
+    command -v debootstrap >/dev/null || {
+        [ -n "$(find /var/lib/apt/lists -name '*Packages*' -print -quit)" ] || apt-get update -q
+        DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends debootstrap >"$state/apt.log" 2>&1
+    }
+    release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    mirror=$(apt-get indextargets --format '$(CREATED_BY) $(RELEASE) $(REPO_URI)' \
+        | awk -v r="$release" '$1 == "Packages" && $2 == r {print $3; exit}')
+    [ -n "$mirror" ] || mirror=$(apt-get indextargets --format '$(CREATED_BY) $(CODENAME) $(REPO_URI)' \
+        | awk -v r="$release" '$1 == "Packages" && $2 == r {print $3; exit}')
+    rm -rf "$tree"
+    debootstrap --variant=minbase --include=python3-minimal,python3,tini "$release" "$tree" "$mirror" \
+        >"$state/debootstrap.log" 2>&1 || {
+        tail -5 "$state/debootstrap.log" >&2
+        exit 1
+    }
+    rm -rf "$tree"/usr/share/{doc,man,locale} "$tree"/var/lib/apt/lists/* "$tree"/var/cache/apt/*
+    tar -C "$tree" -c . | docker import - crossover-test-base >/dev/null
+    rm -rf "$tree"
+fi
+
+context=$state/context
+rm -rf "$context"
+mkdir -p "$context"
+python=$repository/.venv/bin/python
+[ -x "$python" ] || python=python3
+# All that the simulated engine imports besides the standard library.
+"$python" -m pip install -q --disable-pip-version-check --no-deps --target "$context/site" pyyaml
+cp -r "$repository/src" "$repository/tests/real/image" "$context/"
+find "$context" -name __pycache__ -prune -exec rm -rf {} +
+docker build -q -t crossover-test -f "$context/image/Dockerfile" "$context" >/dev/null
+rm -rf "$context"
+if [ $# -gt 1 ]; then
+    docker save crossover-test | DOCKER_HOST=$2 docker load -q >/dev/null
+fi

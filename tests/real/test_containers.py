@@ -1,0 +1,258 @@
+"""Real containers, through Docker and through Podman: the simulated engine in an image, and every way to end badly.
+
+`.ci/services.sh` starts the services and builds the image; what is not there is skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import docker
+import pytest
+
+from crossover.client import Endpoint
+from crossover.engines import get_engine
+from crossover.engines.endpoints import read_counters, reset_cache
+from crossover.launchers import LaunchError, ServerSpec, get_launcher, reap, wait_ready
+
+pytestmark = pytest.mark.real
+
+SERVICES = Path(os.environ.get("CROSSOVER_SERVICES", "/var/tmp/crossover-services"))
+RUNTIMES = {"docker": "unix:///var/run/docker.sock", "podman": f"unix://{SERVICES}/podman.sock"}
+IMAGE = "crossover-test"
+FAKE_SERVER = Path(__file__).parents[1] / "unit" / "launchers" / "fake_server.py"
+FAST = {"SIMULATED_TIME_SCALE": 200}
+READY_S = 120
+
+
+@pytest.fixture(params=RUNTIMES)
+def runtime(request, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", RUNTIMES[request.param])
+    try:
+        client = docker.from_env()
+        client.images.get(IMAGE)
+    except docker.errors.DockerException as error:
+        pytest.skip(f"{request.param}: {error}; run .ci/services.sh")
+    return client
+
+
+@pytest.fixture
+def start(runtime, tmp_path):
+    servers = []
+
+    def _start(spec):
+        server = get_launcher("docker").start(spec, tmp_path / "live" / f"s{len(servers)}")
+        servers.append(server)
+        return server
+
+    yield _start
+    for server in servers:
+        server.stop(1)
+
+
+def simulated(engine="vllm", **more):
+    options = {"image": IMAGE, **more.pop("options", {})}
+    arguments = {"vllm": {"tensor-parallel-size": 8}, "sglang": {"tp-size": 8}}[engine]
+    return ServerSpec(
+        engine, arguments, "/weights", "k1", environment=FAST, served_model_name="m", options=options, **more
+    )
+
+
+def scripted(*words, **options):
+    """The small server of the unit tests, in a container."""
+    command = ["python3", "/fake/fake_server.py", "{port}", "m", *words]
+    mounts = [{"source": str(FAKE_SERVER.parent), "target": "/fake"}]
+    return ServerSpec(
+        "openai", {"command": command}, "/w", "k1", options={"image": IMAGE, "init": True, "mounts": mounts, **options}
+    )
+
+
+def code(program, **options):
+    return ServerSpec(
+        "openai", {"command": ["python3", "-c", program]}, "/w", "k1", options={"image": IMAGE, "init": True, **options}
+    )
+
+
+def ready(server, engine="vllm", timeout_s=READY_S, model="m"):
+    return wait_ready(server, get_engine(engine), Endpoint(server.base_url, model), timeout_s)
+
+
+def ended(server, timeout_s=30):
+    deadline = time.monotonic() + timeout_s
+    while (status := server.poll()) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    return status
+
+
+def containers_of(client, label="k1"):
+    return client.containers.list(all=True, filters={"label": f"crossover.deployment={label}"})
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_an_engine_starts_answers_and_stops(start, runtime, engine):
+    server = start(simulated(engine, cache_reset=True))
+    ready(server, engine)
+    assert server.owns_port() is True
+    assert server.model_name == "m"
+    assert reset_cache(get_engine(engine), server.base_url) is True
+    assert read_counters(get_engine(engine), server.base_url) is not None
+    status = server.stop(20)
+    assert (status.kind, status.forced) == ("stopped", False)
+    assert containers_of(runtime) == []
+    lines = server.log_path.read_text().splitlines()
+    assert len(lines) > 5
+    assert all(len(line.partition(" ")[0]) == len("2026-11-29T20:53:26.123456789Z") for line in lines)
+
+
+def test_weights_are_mounted_read_only_and_the_container_has_few_rights(start, runtime, tmp_path):
+    weights = tmp_path / "weights"
+    weights.mkdir()
+    program = (
+        "import os\n"
+        "try: open('/models/target/x', 'w')\n"
+        "except OSError as error: print(error.strerror)\n"
+        "print([line.split()[1] for line in open('/proc/self/status') if line.startswith(('CapEff', 'NoNewPrivs'))])\n"
+    )
+    server = start(
+        ServerSpec(
+            "openai",
+            {"command": ["python3", "-c", program]},
+            str(weights),
+            "k1",
+            options={"image": IMAGE, "shm_size": "1g", "ulimits": {"stack": 67108864}, "ipc": "private"},
+        )
+    )
+    ended(server)
+    log = server.log_path.read_text()
+    assert "Read-only file system" in log
+    assert "['0000000000000000', '1']" in log
+
+
+def test_one_that_exits_at_once_keeps_its_code_and_its_words(start):
+    server = start(code("print('ValueError: DCP is not supported with DSpark'); raise SystemExit(6)"))
+    with pytest.raises(LaunchError, match="status 6: ValueError: DCP is not supported") as error:
+        ready(server)
+    assert error.value.kind == "config_conflict"
+
+
+def test_one_that_never_gets_ready(start):
+    with pytest.raises(LaunchError, match="not ready after 2 s") as error:
+        ready(start(scripted("listen-after=60")), timeout_s=2)
+    assert error.value.kind == "never_ready"
+
+
+def test_one_whose_memory_runs_out(start):
+    program = "import time\nhoard = []\nwhile True: hoard.append(b'x' * 2**20)"
+    status = ended(start(code(program, memory="64m")))
+    assert status.kind == "out_of_memory"
+    assert "limit 0.1 GiB" in status.reason
+
+
+def test_one_whose_port_is_taken_by_somebody_else(start):
+    first = start(scripted())
+    ready(first, "openai")
+    port = int(first.base_url.rsplit(":", 1)[1])
+    with pytest.raises(LaunchError, match="in use by another process"):
+        start(scripted(port=port))
+    # Taken in the moment between the look and the start:
+    program = f"import socket; socket.create_server(('127.0.0.1', {port}))"
+    status = ended(start(code(program)))
+    assert status.kind == "port_in_use"
+    assert "Address already in use" in status.reason
+
+
+def test_one_that_is_removed_from_outside(start, runtime):
+    server = start(scripted())
+    ready(server, "openai")
+    containers_of(runtime)[0].remove(force=True)
+    status = ended(server)
+    assert (status.kind, status.reason) == ("removed", "the container was removed from outside")
+
+
+def test_one_that_does_not_heed_the_request_to_stop(start, runtime):
+    server = start(scripted("ignore-term"))
+    ready(server, "openai")
+    status = server.stop(1)
+    assert (status.kind, status.forced) == ("stopped", True)
+    assert containers_of(runtime) == []
+
+
+def test_a_missing_image_and_a_missing_command(start, runtime):
+    missing = ServerSpec("vllm", {}, "/w", "k1", options={"image": "crossover-no-such-image"})
+    with pytest.raises(LaunchError, match="crossover-no-such-image is not on this machine"):
+        start(missing)
+    absent = ServerSpec("openai", {"command": ["no-such-engine"]}, "/w", "k1", options={"image": IMAGE})
+    with pytest.raises(LaunchError, match="cannot be started") as error:
+        start(absent)
+    assert "no-such-engine" in str(error.value)
+    assert containers_of(runtime) == []
+
+
+def test_a_canary_is_in_no_file_and_only_in_the_environment_that_needs_it(start, runtime, tmp_path, monkeypatch):
+    monkeypatch.setenv("HUB_TOKEN", "canary-4711")
+    server = start(
+        ServerSpec(
+            "openai",
+            {"command": ["python3", "-uc", "import os, time; print(os.environ['HUB_TOKEN']); time.sleep(60)"]},
+            "/w",
+            "k1",
+            secrets=("HUB_TOKEN",),
+            options={"image": IMAGE},
+        )
+    )
+    attributes = containers_of(runtime)[0].attrs
+    environment = attributes["Config"].pop("Env")
+    assert "HUB_TOKEN=canary-4711" in environment
+    assert "canary" not in json.dumps(attributes)
+    deadline = time.monotonic() + 20
+    while "[HUB_TOKEN]" not in server.log_path.read_text() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    server.stop(1)
+    assert "[HUB_TOKEN]" in server.log_path.read_text()
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files
+    assert not any(b"canary-4711" in path.read_bytes() for path in files)
+
+
+RUN = """
+import sys, time
+sys.path.insert(0, {here!r})
+from pathlib import Path
+from test_containers import scripted
+from crossover.launchers import get_launcher
+server = get_launcher("docker").start(scripted(), Path({live!r}) / "k1")
+print("started", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_killed_run_leaves_a_container_that_the_next_start_removes_its_own_only(runtime, tmp_path):
+    stranger = runtime.containers.run(IMAGE, ["sleep", "60"], detach=True, name="crossover-test-stranger")
+    try:
+        program = RUN.format(here=str(Path(__file__).parent), live=str(tmp_path))
+        run = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+        assert run.stdout is not None
+        assert run.stdout.readline() == "started\n"
+        assert reap(tmp_path) == []  # its run still lives
+        run.kill()
+        run.wait()
+        assert len(containers_of(runtime)) == 1
+        assert reap(tmp_path) == ["ended the docker server of deployment k1, left by a run that was killed"]
+        assert containers_of(runtime) == []
+        stranger.reload()
+        assert stranger.status == "running"
+    finally:
+        stranger.remove(force=True)
+
+
+def test_no_daemon_is_one_line(monkeypatch, tmp_path):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    with pytest.raises(LaunchError, match="no Docker daemon answers") as error:
+        get_launcher("docker").start(simulated(), tmp_path)
+    assert "\n" not in str(error.value)
