@@ -54,6 +54,11 @@ class Builder:
             for one in both:
                 one._reset_start()
 
+    def settle(self) -> None:
+        """Sends rows to disk where there are many."""
+        for spool in (self.intervals, self.speculation, self.prefill_batches, self.decode_batches):
+            spool.settle()
+
     # -- start-up -----------------------------------------------------------------------------------------
 
     def set(self, name: str, value: Any) -> None:

@@ -135,7 +135,7 @@ _ESCAPES = re.compile(
     r"|[()][A-Z0-9]|[=>78DEHM])"
     r"|\[\d{1,3}(?:;\d{1,3}){0,5}m"
 )
-_MARKS_OF_ESCAPES = ("\x1b", "^[[", "␛[", "[0m", "[1m")
+_MARKS_OF_ESCAPES = ("\x1b", "^[[", "[0m", "␛[")
 
 
 def clean(block: str) -> str:

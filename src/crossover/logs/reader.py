@@ -18,7 +18,7 @@ from crossover import logs as _package
 from crossover.logs.builder import Builder
 from crossover.logs.lines import Line, begins_entry, clean, last_boundary, read_blocks, unwrap
 from crossover.logs.model import EngineReport
-from crossover.logs.table import LineKind, LogTable, build_automaton
+from crossover.logs.table import LineKind, LogTable, Rows, build_automaton
 
 Engine = Literal["auto", "vllm", "sglang"]
 _DIGIT = re.compile(r"\d")
@@ -132,32 +132,35 @@ class LogReader:
             self.sample += text[:_SAMPLE]
         find, rfind, count, statement = text.find, text.rfind, text.count, self._statement
         line_end, line_start, trigger, number, counted = -1, 0, 0, first, 0
-        rows: tuple[tuple[int, LineKind], ...] = ()
+        rows: Rows = ()
         self._consumed = 0
-        for end, (length, found) in _automaton().iter(text):
-            if end < line_end:
-                if found is not rows:
-                    rows += tuple(row for row in found if row not in rows)
-                continue
-            if rows:
-                statement(text, line_start, line_end, trigger, number, rows)
-                rows = ()
-            if end < self._consumed:
-                continue
-            trigger = end - length + 1
-            line_start = rfind("\n", 0, trigger) + 1
-            line_end = find("\n", end)
-            if line_end < 0:
-                line_end = len(text)
-            number += count("\n", counted, line_start)
-            counted = line_start
-            rows = found
+        for end, entries in _automaton().iter(text):
+            for word, length, found in entries:
+                if not text.endswith(word, 0, end + 1):
+                    continue
+                if end < line_end:
+                    if found is not rows:
+                        rows += tuple(row for row in found if row not in rows)
+                    continue
+                if rows:
+                    statement(text, line_start, line_end, trigger, number, rows)
+                    rows = ()
+                if end < self._consumed:
+                    continue
+                trigger = end - length + 1
+                line_start = rfind("\n", 0, trigger) + 1
+                line_end = find("\n", end)
+                if line_end < 0:
+                    line_end = len(text)
+                number += count("\n", counted, line_start)
+                counted = line_start
+                rows = found
         if rows:
             statement(text, line_start, line_end, trigger, number, rows)
+        for builder in self.builders:
+            builder.settle()
 
-    def _statement(
-        self, text: str, start: int, end: int, trigger: int, number: int, rows: tuple[tuple[int, LineKind], ...]
-    ) -> None:
+    def _statement(self, text: str, start: int, end: int, trigger: int, number: int, rows: Rows) -> None:
         first = rows[0][1]
         if first.usual is not None and (usual := first.usual.pattern.fullmatch(text, start, end)) is not None:
             builder = self.builders[rows[0][0]]
@@ -249,6 +252,15 @@ def _spanning(
     return whole, match, 0
 
 
+def _trigger_across(window: str, border: int) -> bool:
+    """Whether a trigger stands on both sides of a place."""
+    return any(
+        end - length + 1 < border <= end and window.endswith(word, 0, end + 1)
+        for end, entries in _automaton().iter(window)
+        for word, length, _ in entries
+    )
+
+
 def rejoin(text: str) -> str:
     """Returns the block with those line breaks taken out that a terminal put inside a trigger."""
     cuts = []
@@ -263,8 +275,7 @@ def rejoin(text: str) -> str:
             continue
         head = text[max(start, place - _TRIGGER) : place]
         window = head + below[:_TRIGGER]
-        border = len(head)
-        if any(end - length + 1 < border <= end for end, (length, _) in _automaton().iter(window)):
+        if _trigger_across(window, len(head)):
             cuts.append(place)
     for place in reversed(cuts):
         text = text[:place] + text[place + 1 :]

@@ -6,6 +6,7 @@ A reader of one engine is a list of rows. A new kind of line is one more row, in
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -92,17 +93,54 @@ def kind(
     return LineKind(name, marks, re.compile(pattern), handler, figure, joins, instead_of, spans, usual)
 
 
+Rows = tuple[tuple[int, LineKind], ...]
+"""Rows with the index of their table."""
+
+
 def build_automaton(tables: Sequence[LogTable]) -> Any:
-    """Returns an Aho-Corasick automaton; its values are (trigger length, ((table index, row), ...))."""
+    """Returns an Aho-Corasick automaton; its values are ((trigger, its length, rows), ...).
+
+    What it searches for are ends of the triggers (see `search_keys`), so that a hit must be checked: the trigger
+    itself has to end there. Triggers of the same rows share one tuple of rows, which can be compared by identity.
+    """
     rows: dict[str, list[tuple[int, LineKind]]] = {}
     for index, table in enumerate(tables):
         for row in table.kinds:
             for trigger in row.triggers:
                 rows.setdefault(trigger, []).append((index, row))
+    shared: dict[Rows, Rows] = {}
+    entries: dict[str, list[tuple[str, int, Rows]]] = {}
+    for trigger, key in search_keys(rows).items():
+        same = shared.setdefault(tuple(rows[trigger]), tuple(rows[trigger]))
+        entries.setdefault(key, []).append((trigger, len(trigger), same))
     automaton = ahocorasick.Automaton()
-    shared: dict[tuple[tuple[int, LineKind], ...], tuple[tuple[int, LineKind], ...]] = {}
-    for trigger, found in rows.items():  # triggers of the same rows share one tuple: compared by identity
-        same = shared.setdefault(tuple(found), tuple(found))
-        automaton.add_word(trigger, (len(trigger), same))
+    for key, found in entries.items():
+        automaton.add_word(key, tuple(found))
     automaton.make_automaton()
     return automaton
+
+
+def search_keys(triggers: Iterable[str]) -> dict[str, str]:
+    """Chooses an end of each trigger so that all ends begin with few different characters.
+
+    The automaton compares a character of the log with each first character it knows; with ten of them instead of
+    fifty the scan takes half the time. An end has six characters or more.
+    """
+    ends = {
+        trigger: {
+            trigger[start]: trigger[start:]
+            for start in range(len(trigger) - 1, -1, -1)
+            if start == 0 or len(trigger) - start >= _SHORTEST_KEY
+        }
+        for trigger in triggers
+    }
+    keys: dict[str, str] = {}
+    while len(keys) < len(ends):
+        left = [trigger for trigger in ends if trigger not in keys]
+        firsts = Counter(first for trigger in left for first in ends[trigger])
+        best = max(sorted(firsts), key=lambda first: firsts[first])
+        keys |= {trigger: ends[trigger][best] for trigger in left if best in ends[trigger]}
+    return keys
+
+
+_SHORTEST_KEY = 6

@@ -20,18 +20,22 @@ def _prefill(builder: Builder, match: re.Match[str], number: int) -> None:
     date, clock, tags, sequences, new, cached, usage, running, queued, pending, graph, rate = match.groups()
     head = short_head(date, clock, tags)
     new_seq, new_tokens, cached_tokens = int(sequences), int(new), int(cached)
-    row = PrefillBatch(
-        head.t,
-        head.rank,
-        new_seq,
-        new_tokens,
-        cached_tokens,
-        int(pending) if pending else None,
-        float(usage),
-        int(running),
-        int(queued),
-        graph == "True",
-        float(rate),
+    row = tuple.__new__(
+        PrefillBatch,
+        (
+            head.t,
+            head.rank,
+            new_seq,
+            new_tokens,
+            cached_tokens,
+            int(pending) if pending else None,
+            float(usage),
+            int(running),
+            int(queued),
+            graph == "True",
+            float(rate),
+            None,
+        ),
     )
     state = Batches.of(builder)
     builder.clock_engine += 1
@@ -45,19 +49,23 @@ def _decode(builder: Builder, match: re.Match[str], number: int) -> None:
     date, clock, tags, running_text, tokens, usage, mamba, length, share, graph, rate, queued = match.groups()
     head = short_head(date, clock, tags)
     running = int(running_text)
-    row = DecodeBatch(
-        head.t,
-        head.rank,
-        running,
-        int(tokens),
-        float(usage),
-        None,
-        float(mamba) if mamba else None,
-        float(length) if length else None,
-        float(share) if share else None,
-        graph == "True",
-        float(rate),
-        int(queued),
+    row = tuple.__new__(
+        DecodeBatch,
+        (
+            head.t,
+            head.rank,
+            running,
+            int(tokens),
+            float(usage),
+            None,
+            float(mamba) if mamba else None,
+            float(length) if length else None,
+            float(share) if share else None,
+            graph == "True",
+            float(rate),
+            int(queued),
+            None,
+        ),
     )
     state = Batches.of(builder)
     builder.clock_engine += 1

@@ -16,8 +16,8 @@ _FIELDS = re.compile(r"([A-Z][A-Za-z ]{3,40}): (\d{1,15}(?:\.\d{1,6})?)( tokens/
 
 def _usual_interval(builder: Builder, match: re.Match[str], number: int) -> None:
     day, clock, engine, prefill, decode, running, waiting, usage, hits = match.groups()
-    builder.intervals.append(
-        Interval(
+    builder.intervals.rows.append(
+        (
             f"--{day}T{clock}",
             int(engine),
             float(prefill),
@@ -27,6 +27,7 @@ def _usual_interval(builder: Builder, match: re.Match[str], number: int) -> None
             float(usage + "e-2"),
             None,
             float(hits + "e-2"),
+            None,
             None,
             None,
             None,
@@ -100,8 +101,8 @@ def _usual_speculation(builder: Builder, match: re.Match[str], number: int) -> N
     day, clock, length, accepted_s, drafted_s, accepted_text, drafted_text, positions = match.groups()
     accepted, drafted, accepted_rate = int(accepted_text), int(drafted_text), float(accepted_s)
     drafted_rate = float(drafted_s)
-    builder.speculation.append(
-        Speculation(
+    builder.speculation.rows.append(
+        (
             f"--{day}T{clock}",
             None,
             _window(accepted, accepted_rate) or _window(drafted, drafted_rate),
@@ -112,6 +113,7 @@ def _usual_speculation(builder: Builder, match: re.Match[str], number: int) -> N
             accepted_rate,
             drafted_rate,
             tuple(map(float, positions.split(", "))),
+            None,
         )
     )
     builder.clock_engine += 1
