@@ -35,10 +35,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         sheet = make_sheet(load_factory(), Path(folder), cells)
         out = Path(folder) / "report"
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         write(assemble(read_sheet(sheet, Path(folder))), out)
-        seconds, size = time.perf_counter() - start, (out / "index.html").stat().st_size
-    figures = {"cells": cells, "seconds": round(seconds, 2), "page_bytes": size}
+        seconds, cpu_s = time.perf_counter() - start, time.process_time() - busy
+        size = (out / "index.html").stat().st_size
+    figures = {"cells": cells, "seconds": round(seconds, 2), "cpu_s": round(cpu_s, 2), "page_bytes": size}
     print(json.dumps(figures | {"limit_s": LIMIT_S, "limit_bytes": LIMIT_BYTES}))
     return int(seconds > LIMIT_S or size > LIMIT_BYTES)
 

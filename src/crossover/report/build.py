@@ -20,6 +20,17 @@ from crossover.report.sheet import Cell, Sheet
 from crossover.report.tables import BUILDERS as TABLES
 from crossover.report.tables.model import Table
 
+# What a cell's engine log told in figures; its chunks, incidents and configuration stand in tables and figures.
+ENGINE_FIGURES = (
+    "engine",
+    "version",
+    "acceptance_length",
+    "stable_decode_tok_s",
+    "stable_running",
+    "max_running",
+    "prefix_hit_rate",
+)
+
 
 @dataclass(frozen=True)
 class Drawn:
@@ -119,7 +130,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "tokens": cell.metrics.get("tokens"),
         "metrics": cell.metrics.get("metrics"),
         "audits": list(cell.audits),
-        "engine_figures": dict(cell.engine_facts),
+        "engine_figures": {name: cell.engine_facts.get(name) for name in ENGINE_FIGURES},
     }
 
 

@@ -59,7 +59,7 @@ class Beside:
 
 
 def beside(sheet: Sheet) -> list[Beside]:
-    """Returns the published figures that a cell of `sheet` has too, in the published order."""
+    """Returns the published figures that a cell of `sheet` has too, by published cell."""
     verdicts = _audit_verdicts(sheet.published)
     found = []
     for group, figure, value in figures_of(sheet.published):
@@ -74,7 +74,8 @@ def beside(sheet: Sheet) -> list[Beside]:
                 reading = cell.reading("stable_decode_tok_s")
             verdict, why = _verdict(verdicts, group, figure)
             found.append(Beside(group, figure, quantity, statistic, middle, low, high, cell, reading, verdict, why))
-    return found
+    groups = list(dict.fromkeys(one.group for one in found))
+    return sorted(found, key=lambda one: groups.index(one.group))
 
 
 def figures_of(published: Document) -> Iterator[tuple[str, str, Any]]:

@@ -6,6 +6,8 @@ from crossover.report.context import Context
 from crossover.report.formatting import interval, number
 from crossover.report.tables.model import Column, Datum, Table
 
+# In the order of a request's life.
+STEPS = ("queue and prefill", "queue", "prefill", "decode", "decode: accepted length", "decode: step time")
 FACTORS = ("running requests", "acceptance length", "step time")
 
 
@@ -16,21 +18,21 @@ def build(context: Context) -> Table | None:
         return None
     columns = (
         Column("pair", "First / second"),
+        Column("reading", "Largest factor"),
         Column("decode_ratio", "Decode ratio", numeric=True, interval=True),
         Column("running_factor", "of which running", numeric=True, interval=True),
         Column("acceptance_factor", "of which acceptance", numeric=True, interval=True),
         Column("step_factor", "of which step time", numeric=True, interval=True, meaning="above 1: quicker steps"),
         Column("first_step_ms", "Step, first", "ms", numeric=True),
         Column("second_step_ms", "Step, second", "ms", numeric=True),
-        Column("reading", "Largest factor"),
     )
     rows = [
         [
             Datum(one.label, href=context.href(one.first)),
+            Datum(one.sentence),
             _factor(one.decode),
             *(_factor(one.factors.get(name)) for name in FACTORS),
             *(_millis(value) for value in one.step_time_s),
-            Datum(one.sentence),
         ]
         for one in found
     ]
@@ -46,7 +48,8 @@ def latency(context: Context) -> Table | None:
     found = [one for one in context.analysis.factors if one.steps]
     if not found:
         return None
-    names = list(dict.fromkeys(name for one in found for name, _ in one.steps))
+    seen = {name for one in found for name, _ in one.steps}
+    names = sorted(seen, key=lambda name: STEPS.index(name) if name in STEPS else len(STEPS))
     columns = (
         Column("pair", "From / to"),
         Column("start_s", "From", "s", numeric=True),

@@ -66,7 +66,7 @@ def build(context: Context) -> Table | None:
 def _finding(context: Context, verdict: str, why: str) -> Datum:
     if not verdict:
         return Datum("no finding", tone="quiet")
-    return Datum(verdict, note=context.notes.number(f"Published figure {verdict}. {why}"), tone="warn")
+    return Datum(verdict, note=context.notes.number(f"Published figure {verdict}: {why}"), tone="warn")
 
 
 def _tone(ratio: float | None) -> str:

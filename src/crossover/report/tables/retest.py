@@ -31,7 +31,7 @@ def build(context: Context) -> Table | None:
                 Datum(f"{item.id}. {item.title}", item.id),
                 Datum(str(item.document.get("hypothesis") or "–"), below=left),
                 Datum(told.change),
-                Datum("; ".join(told.effects), tone=tone),
+                Datum(";\n".join(told.effects), "; ".join(told.effects), tone=tone),
                 Datum(told.decision, below=told.rule, tone=tone),
                 Datum(number(told.gpu_hours), told.gpu_hours, cost),
             ]
