@@ -60,12 +60,12 @@ _ALL = (
         "gap-per-token", "itl_s", "s", True, "gap between two events, shared out over the tokens that the event carries"
     ),
     Meaning(
-        "gap-over-accepted-length", None, "s", False,
-        "gap between two events divided by the run's mean accepted length: no percentile of it was ever measured",
+        "gap-per-retokenized-token", "itl_s", "s", False,
+        "gap between two events, shared out over the tokens of the event's text when it is tokenized again",
     ),
     Meaning(
         "gap-of-unknown-kind", None, "s", False,
-        "gap a chunk, a token, or a chunk divided by the run's mean accepted length: the output does not say which",
+        "gap a chunk, a token, or a token of the text tokenized again: the output does not say which",
     ),
     Meaning("output-over-wall", "output_tok_s", "tok/s", True, "output tokens / duration of the run"),
     Meaning(

@@ -83,10 +83,12 @@ SGLANG = {
     [
         ("sglang", None, 2.0, "gap-per-token"),
         ("sglang-oai", "0.5.3", 2.0, "gap-per-chunk"),
-        ("sglang-oai", "0.5.23", 2.0, "gap-over-accepted-length"),
+        ("sglang-oai", "0.5.23", 2.0, "gap-per-retokenized-token"),
         ("sglang-oai-chat", None, 2.0, "gap-of-unknown-kind"),
         ("vllm-chat", "0.5.23", 1.0, "gap-per-chunk"),
         ("vllm-chat", None, None, "gap-per-chunk"),
+        ("sglang-oai", "0.5.4", 2.0, "gap-per-chunk"),
+        ("sglang-oai", "0.5.4.post1", 2.0, "gap-per-retokenized-token"),
     ],
 )
 def test_what_an_itl_of_sglang_is(backend: str, version: str | None, accept_length: float | None, meaning: str) -> None:
@@ -99,7 +101,7 @@ def test_what_an_itl_of_sglang_is(backend: str, version: str | None, accept_leng
 
 def test_every_meaning_of_sglang_is_known() -> None:
     for backend in (None, "sglang", "sglang-oai"):
-        for version in (None, "0.5.3", "0.5.4"):
+        for version in (None, "0.5.3", "0.5.23"):
             for speculates in (None, False, True):
                 assert set(meanings(backend, version, speculates=speculates).values()) <= set(MEANINGS)
 

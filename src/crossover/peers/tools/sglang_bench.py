@@ -1,9 +1,9 @@
-"""`sglang.bench_serving`, checked against version 0.5.23.
+"""`sglang.bench_serving`, checked against its releases from 0.5.3 to 0.5.23.
 
-What its ITL is depends on the backend and the version: the native backend shares a gap out over the tokens
-that came; the OpenAI ones take the gap a chunk, and since 0.5.4 divide all gaps by the run's mean accepted
-length if the server speculates. Likewise the peak counts tokens or chunks. An output that does not tell is
-not compared.
+What its ITL is depends on the backend and the version: the native backend shares a gap out over the tokens that came;
+the OpenAI ones take the gap a chunk, but since 0.5.4.post1 those of SGLang share it out over the tokens of the chunk's
+text, tokenized again, if the server speculates. Likewise the peak counts tokens or chunks, and reasoning stops the
+clock of TTFT since 0.5.12. An output that does not tell is not compared.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from crossover.peers.running import PeerRun
 
 _NATIVE = frozenset({"sglang", "sglang-native"})
-_DIVIDES_SINCE = (0, 5, 4)
+_SHARES_OUT = frozenset({"sglang-oai", "sglang-oai-chat"})
+_SHARES_OUT_SINCE = (0, 5, 4, 1)
+_KNOWS_REASONING_SINCE = (0, 5, 12)
 _RATES = {
     "Output token throughput (tok/s)": "output-over-wall",
     "Input token throughput (tok/s)": "input-over-wall",
@@ -52,7 +54,7 @@ _RESULT = "result.jsonl"
 def meanings(backend: str | None, version: str | None, *, speculates: bool | None) -> dict[str, str]:
     """Returns the meaning of each column for a backend and a version; what is not told is of unknown kind."""
     return {
-        "ttft": "ttft-first-content",
+        "ttft": _first(version),
         "tpot": "tpot-per-request",
         "itl": _gap(backend, version, speculates),
         "e2e": "e2e-last-output",
@@ -64,11 +66,16 @@ def _gap(backend: str | None, version: str | None, speculates: bool | None) -> s
         return "gap-of-unknown-kind"
     if backend in _NATIVE:
         return "gap-per-token"
-    if speculates is False:
+    if speculates is False or backend not in _SHARES_OUT:
         return "gap-per-chunk"
     if version is None:
         return "gap-of-unknown-kind"
-    return "gap-over-accepted-length" if _numbers(version) >= _DIVIDES_SINCE else "gap-per-chunk"
+    return "gap-per-retokenized-token" if _numbers(version) >= _SHARES_OUT_SINCE else "gap-per-chunk"
+
+
+def _first(version: str | None) -> str:
+    known = version is not None and _numbers(version) >= _KNOWS_REASONING_SINCE
+    return "ttft-first-output" if known else "ttft-first-content"
 
 
 def peak(backend: str | None) -> str:
@@ -79,7 +86,7 @@ def peak(backend: str | None) -> str:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:4])
 
 
 def recognises(output: Output) -> bool:
@@ -122,15 +129,16 @@ def _from_table(table: Mapping[str, str], output: Output) -> PeerReport:
 def _from_json(data: Mapping[str, Any], output: Output) -> PeerReport:
     backend = data.get("backend") or output.backend
     accept = amount(data.get("accept_length"))
-    version = output.version or mapping(data.get("server_info")).get("version")
-    means = meanings(backend, version, speculates=accept is not None and accept > 1)
+    means = meanings(backend, output.version, speculates=accept is not None and accept > 1)
     figures = [figure for key, value in data.items() if (figure := _json_figure(key, value, means)) is not None]
     rates = {**_JSON_RATES, "max_output_tokens_per_s": peak(backend)}
     figures += [Figure(key, meaning, "value", amount(data.get(key))) for key, meaning in rates.items() if key in data]
     gaps = tuple(gap for own in data.get("itls") or () for gap in own or ())
+    # The details hold the gaps as they came, whatever the summary made of them.
+    gap_meaning = "gap-per-token" if backend in _NATIVE else "gap-per-chunk"
     return PeerReport(
         tool="sglang-bench",
-        version=version,
+        version=output.version,
         backend=backend,
         requests=Requests(count(data.get("completed"))),
         duration_s=amount(data.get("duration")),
@@ -141,7 +149,7 @@ def _from_json(data: Mapping[str, Any], output: Output) -> PeerReport:
         figures=tuple(figures),
         per_request=_rows(data),
         gaps_s=gaps,
-        gap_meaning=means["itl"] if gaps else None,
+        gap_meaning=gap_meaning if gaps else None,
         extra={"retokenized_completion_tokens": count(data.get("total_output_tokens_retokenized"))},
     )
 
@@ -158,17 +166,15 @@ def _json_figure(key: str, value: Any, means: Mapping[str, str]) -> Figure | Non
 
 
 def _rows(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """The single requests of `--output-details`. Latency is TTFT plus gaps, which divided gaps no longer give."""
+    """The single requests of `--output-details`, whose latency is TTFT plus the gaps."""
     ttfts, gaps = data.get("ttfts") or [], data.get("itls") or []
     errors = data.get("errors") or [""] * len(ttfts)
-    accept = amount(data.get("accept_length")) or 1.0
-    whole_gaps = data.get("backend") in _NATIVE or accept <= 1
     prompts, lengths = data.get("input_lens") or [None] * len(ttfts), data.get("output_lens") or [None] * len(ttfts)
     return tuple(
         row(
             "failed" if error else "ok",
             amount(ttft) or None,
-            ttft + sum(own or ()) if whole_gaps and ttft else None,
+            ttft + sum(own or ()) if ttft else None,
             count(prompt),
             count(length),
         )
