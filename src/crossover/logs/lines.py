@@ -239,13 +239,9 @@ def parse_head(head: str) -> Head:
         return Head(f"--{day}T{clock}", None, rank, process, pid, level)
     match = _SGLANG_HEAD.fullmatch(head)
     if match is not None:
-        return short_head(*match.groups())
+        date, clock, tags = match.groups()
+        return Head(f"{date}T{clock}", None, ranks_of(tags) if tags else None, None, None, None)
     return parse_any_head(head)
-
-
-def short_head(date: str, clock: str, tags: str) -> Head:
-    """Returns the head that SGLang writes as `[DATE CLOCK TAGS]`."""
-    return Head(f"{date}T{clock}", None, _tags(tags) if tags else None, None, None, None)
 
 
 @lru_cache(maxsize=1024)
@@ -255,7 +251,8 @@ def _process(prefix: str) -> tuple[str | None, int | None, dict[str, int] | None
 
 
 @lru_cache(maxsize=1024)
-def _tags(tags: str) -> dict[str, int] | None:
+def ranks_of(tags: str) -> dict[str, int] | None:
+    """Returns the ranks that a text such as ` DP0 TP1` names; the same object for the same text."""
     return _ranks(tags)
 
 
@@ -320,13 +317,6 @@ class Line:
     def __init__(self, text: str, start: int = 0, number: int = 0) -> None:
         self.text, self.start, self.number = text, start, number
         self._head: Head | None = None
-
-    @classmethod
-    def of_head(cls, head: Head, number: int) -> Line:
-        """A line of which only the head is of interest."""
-        line = cls("", 0, number)
-        line._head = head
-        return line
 
     @property
     def head(self) -> Head:

@@ -113,8 +113,8 @@ class Batches:
     def __init__(self, builder: Builder) -> None:
         self.prefill_layout = Layout(_PREFILL, PREFILL_FIELDS)
         self.decode_layout = Layout(_DECODE, DECODE_FIELDS)
-        self.prefill: Repeats[PrefillBatch] = Repeats(builder.prefill_batches.append)
-        self.decode: Repeats[DecodeBatch] = Repeats(builder.decode_batches.append)
+        self.prefill: Repeats[PrefillBatch] = Repeats(builder.prefill_batches.rows.append)
+        self.decode: Repeats[DecodeBatch] = Repeats(builder.decode_batches.rows.append)
         self.last_number = {"prefill": -1, "decode": -1}
         self.highest_dp: int | None = None
 

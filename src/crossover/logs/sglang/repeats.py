@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
 
-from crossover.logs.lines import Line
+from crossover.logs.lines import Line, seconds_of
 
 T = TypeVar("T")
 
@@ -24,6 +24,10 @@ def _places(ranks: tuple[tuple[str, int], ...]) -> tuple[tuple[int, ...], tuple[
     """Returns (the place among the ranks that repeat, the engine that the rank belongs to)."""
     rank = dict(ranks)
     return tuple(rank.get(name, 0) for name in _ORDER), tuple(rank.get(name) for name in _ENGINES)
+
+
+_Plain = tuple[float | None, int, Hashable, T]
+"""Seconds, line number, key and row of a statement that is held."""
 
 
 @dataclass(slots=True)
@@ -74,72 +78,86 @@ class Repeats(Generic[T]):
         write: called with each row, in the order of the first statements.
     """
 
-    def __init__(self, write: Callable[[T], None]) -> None:
+    def __init__(self, write: Callable[[T], object]) -> None:
         self._write = write
-        self._held: deque[_Open[T]] = deque()
-        self._by_key: dict[Hashable, _Group[T]] | None = None  # made when a second place is heard
         self._only: tuple[int, ...] | None = None
+        self._alone: deque[_Plain[T]] | None = deque()  # what is held while one place speaks; then None
+        self._held: deque[_Open[T]] = deque()
+        self._by_key: dict[Hashable, _Group[T]] = {}
         self._clock: tuple[str | None, float | None] = (None, None)
 
     def add(self, fingerprint: Hashable, rank: Mapping[str, int] | None, line: Line, row: T) -> bool:
         """Takes one statement; `fingerprint` is what all ranks print alike. Returns whether it is new."""
+        return self.add_at(fingerprint, rank, line.t, line.number, row)
+
+    def add_at(self, fingerprint: Hashable, rank: Mapping[str, int] | None, t: str | None, number: int, row: T) -> bool:
+        """The same, for a statement whose line is not at hand."""
         if not rank:
             self.flush()
             self._write(row)
             return True
-        if self._clock[0] != line.t:
-            self._clock = (line.t, line.seconds())
+        if self._clock[0] != t:
+            self._clock = (t, seconds_of(t))
         seconds = self._clock[1]
-        self._expire(seconds, line.number)
         place, engines = _places(tuple(rank.items()))
-        opened = _Open((fingerprint, engines), place, row, seconds, line.number)
-        if self._by_key is None and not self._several(place):
-            self._held.append(opened)
-            return True
-        held = self._group(opened.key).repeated_by(place)
+        key = (fingerprint, engines)
+        alone = self._alone
+        if alone is not None:
+            if place == self._only:
+                while alone and _is_over(alone[0][0], alone[0][1], seconds, number):
+                    self._write(alone.popleft()[3])
+                alone.append((seconds, number, key, row))
+                return True
+            if self._only is None:
+                self._only = place
+                alone.append((seconds, number, key, row))
+                return True
+            self._several()
+        self._expire(seconds, number)
+        held = self._group(key).repeated_by(place)
         if held is not None:
             if place < held.lowest:
                 held.lowest, held.row = place, row
             return False
+        opened = _Open(key, place, row, seconds, number)
         self._held.append(opened)
-        self._group(opened.key).open(place, opened)
+        self._group(key).open(place, opened)
         return True
 
-    def _several(self, place: tuple[int, ...]) -> bool:
-        """Whether another place than before speaks; from then on what is held must be found by its key."""
-        if self._only is None:
-            self._only = place
-        if place == self._only:
-            return False
-        self._by_key = {}
-        for held in self._held:
-            self._group(held.key).open(held.lowest, held)
-        return True
+    def _several(self) -> None:
+        """More than one place speaks: from now on what is held must be found by its key."""
+        alone, self._alone = self._alone, None
+        for seconds, number, key, row in alone or ():
+            opened = _Open(key, self._only or (), row, seconds, number)
+            self._held.append(opened)
+            self._group(key).open(opened.lowest, opened)
 
     def _group(self, key: Hashable) -> _Group[T]:
-        assert self._by_key is not None
         group = self._by_key.get(key)
         if group is None:
             group = self._by_key[key] = _Group()
         return group
 
     def _expire(self, seconds: float | None, number: int) -> None:
-        while self._held:
-            oldest = self._held[0]
-            if seconds is not None and oldest.seconds is not None:
-                if abs(seconds - oldest.seconds) <= WINDOW_S and number - oldest.number <= _WINDOW_LINES * 8:
-                    return
-            elif number - oldest.number <= _WINDOW_LINES:
-                return
-            self._held.popleft()
-            if self._by_key is not None and self._by_key[oldest.key].forget_oldest():
+        while self._held and _is_over(self._held[0].seconds, self._held[0].number, seconds, number):
+            oldest = self._held.popleft()
+            if self._by_key[oldest.key].forget_oldest():
                 del self._by_key[oldest.key]
             if not oldest.written:
                 self._write(oldest.row)
 
     def flush(self) -> None:
         """Writes all that is held; repeats of it that come later are still known as such."""
+        if self._alone:
+            self._several()
         for held in self._held:
             if not held.written:
                 held.written = True
                 self._write(held.row)
+
+
+def _is_over(then: float | None, then_number: int, now: float | None, number: int) -> bool:
+    """Whether no rank will repeat any more what was said then."""
+    if now is not None and then is not None:
+        return not -WINDOW_S <= now - then <= WINDOW_S or number - then_number > _WINDOW_LINES * 8
+    return number - then_number > _WINDOW_LINES

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from crossover.logs.builder import Builder
-from crossover.logs.lines import Line, short_head
+from crossover.logs.lines import ranks_of
 from crossover.logs.model import DecodeBatch, PrefillBatch
 from crossover.logs.sglang.batches import Batches, note_dp
 from crossover.logs.table import LineKind, Usual
@@ -18,13 +18,13 @@ _GRAPH = r"(?:cuda|cpu|npu|xpu) graph: (True|False)"
 
 def _prefill(builder: Builder, match: re.Match[str], number: int) -> None:
     date, clock, tags, sequences, new, cached, usage, running, queued, pending, graph, rate = match.groups()
-    head = short_head(date, clock, tags)
+    t, rank = f"{date}T{clock}", ranks_of(tags) if tags else None
     new_seq, new_tokens, cached_tokens = int(sequences), int(new), int(cached)
     row = tuple.__new__(
         PrefillBatch,
         (
-            head.t,
-            head.rank,
+            t,
+            rank,
             new_seq,
             new_tokens,
             cached_tokens,
@@ -40,20 +40,20 @@ def _prefill(builder: Builder, match: re.Match[str], number: int) -> None:
     state = Batches.of(builder)
     builder.clock_engine += 1
     state.last_number["prefill"] = number
-    if head.rank:
-        note_dp(state, head.rank)
-    state.prefill.add((new_seq, new_tokens, cached_tokens), head.rank, Line.of_head(head, number), row)
+    if rank and "dp" in rank:
+        note_dp(state, rank)
+    state.prefill.add_at((new_seq, new_tokens, cached_tokens), rank, t, number, row)
 
 
 def _decode(builder: Builder, match: re.Match[str], number: int) -> None:
     date, clock, tags, running_text, tokens, usage, mamba, length, share, graph, rate, queued = match.groups()
-    head = short_head(date, clock, tags)
+    t, rank = f"{date}T{clock}", ranks_of(tags) if tags else None
     running = int(running_text)
     row = tuple.__new__(
         DecodeBatch,
         (
-            head.t,
-            head.rank,
+            t,
+            rank,
             running,
             int(tokens),
             float(usage),
@@ -70,9 +70,9 @@ def _decode(builder: Builder, match: re.Match[str], number: int) -> None:
     state = Batches.of(builder)
     builder.clock_engine += 1
     state.last_number["decode"] = number
-    if head.rank:
-        note_dp(state, head.rank)
-    state.decode.add(running, head.rank, Line.of_head(head, number), row)
+    if rank and "dp" in rank:
+        note_dp(state, rank)
+    state.decode.add_at(running, rank, t, number, row)
 
 
 USUAL_PREFILL = Usual(
