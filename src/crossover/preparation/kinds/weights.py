@@ -1,6 +1,6 @@
 """Weights: a manifest with the size and SHA-256 of each file, and the files themselves where we make them.
 
-The makers are found by the hub's name in `_MAKERS`.
+The makers are found by the hub's name: those of `_MAKERS`, else the hubs of `crossover.hubs`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crossover.errors import CrossoverError, InputError
-from crossover.recipes.canonical import digest_of_file
+from crossover import hubs
+from crossover.hubs.manifest import hash_files, visible_files
 
 if TYPE_CHECKING:
     from crossover.preparation.prepare import Task
@@ -23,37 +23,36 @@ def make(task: Task) -> None:
     Raises:
         CrossoverError: they cannot be had.
     """
-    maker = _MAKERS.get(task.recipe["hub"])
-    if maker is None:
-        raise CrossoverError(f"weights from {task.recipe['hub']} cannot be fetched by this version")
-    maker(task)
+    _MAKERS.get(task.recipe["hub"], _fetched)(task)
+
+
+def _fetched(task: Task) -> None:
+    recipe = task.recipe
+    snapshot = hubs.Snapshot(recipe["hub"], recipe["repo"], recipe["commit"], recipe.get("part", "weights"))
+    weights = hubs.fetch(snapshot, task.say)
+    with task.store.create("weights", recipe, {"path": str(weights.folder)}) as place:
+        _write_manifest(weights.manifest, place / "manifest.json")
 
 
 def _local(task: Task) -> None:
     folder = Path(task.detail["path"])
-    if not folder.is_dir():
-        raise InputError("no such folder", file=folder, place="models", remedy="give the folder of the weights")
+    manifest = hubs.describe_folder(folder)
     with task.store.create("weights", task.recipe, {"path": str(folder)}) as place:
-        write_manifest(folder, place / "manifest.json")
+        _write_manifest(manifest, place / "manifest.json")
 
 
 def _generated(task: Task) -> None:
     from crossover import models
 
     with task.store.create("weights", task.recipe, {}) as place:
-        models.generate(models.TinyModel(**task.detail.get("generator", {})), place / "files")
-        write_manifest(place / "files", place / "manifest.json")
+        files = place / "files"
+        models.generate(models.TinyModel(**task.detail.get("generator", {})), files)
+        _write_manifest(hash_files(files, visible_files(files)), place / "manifest.json")
 
 
-def write_manifest(folder: Path, target: Path) -> None:
-    """Writes `{"files": {name: {"size", "sha256"}}}` over all files of a folder, hidden ones left out."""
-    files = {
-        path.relative_to(folder).as_posix(): {"size": path.stat().st_size, "sha256": digest_of_file(path)}
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    }
-    if not files:
-        raise InputError("the folder of the weights is empty", file=folder)
+def _write_manifest(manifest: hubs.Manifest, target: Path) -> None:
+    """Writes `{"files": {name: {"size", "sha256"}}}`: what holds on every machine."""
+    files = {name: {"size": facts.size, "sha256": facts.sha256} for name, facts in manifest.items()}
     target.write_text(json.dumps({"files": files}, indent=1, sort_keys=True))
 
 

@@ -1,0 +1,121 @@
+"""What a hub is to us: resolve a branch, list a commit's files, bring one file. And the errors that can come of it."""
+
+from __future__ import annotations
+
+import errno
+import re
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from threading import Event
+from typing import Protocol
+
+from crossover.errors import CrossoverError, InputError
+
+COMMIT = re.compile(r"[0-9a-f]{40}")
+REPO = re.compile(r"[\w.-]+(/[\w.-]+)?")
+PARTS = ("weights", "tokenizer")
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class HubError(CrossoverError):
+    """A hub did not give what was asked for.
+
+    Attributes:
+        kind: missing, gated, rate_limited, offline, empty, corrupt, disk_full, disk,
+            unloadable, or refused for anything else.
+        retry_after_s: seconds that the hub asks us to wait, None where it does not say.
+    """
+
+    def __init__(self, kind: str, text: str, retry_after_s: float | None = None) -> None:
+        super().__init__(" ".join(text.split()))
+        self.kind, self.retry_after_s = kind, retry_after_s
+        self.exit_status = 2 if kind == "missing" else 1
+
+
+class GarbledError(Exception):
+    """The bytes that came are not those that the hub lists; worth another try."""
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file of a commit as the hub lists it.
+
+    Attributes:
+        name: path in the repository, with slashes.
+        size: bytes.
+        sha256: digest of the content, None where the hub does not say.
+        git_sha1: name of the git blob, which hubs give for small files; None where the hub does not say.
+    """
+
+    name: str
+    size: int
+    sha256: str | None = None
+    git_sha1: str | None = None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One commit of one repository of one hub, or the tokenizer's files of it alone.
+
+    Raises:
+        InputError: not a repository's name, or not a commit.
+    """
+
+    hub: str
+    repo: str
+    commit: str
+    part: str = "weights"
+
+    def __post_init__(self) -> None:
+        if not REPO.fullmatch(self.repo) or ".." in self.repo:
+            raise InputError(f"`{self.repo}` is no repository", remedy="write OWNER/NAME")
+        if not COMMIT.fullmatch(self.commit):
+            raise InputError(f"`{self.commit}` is no commit", remedy="write its 40 digits, or run `crossover lock`")
+        if self.part not in PARTS:
+            raise ValueError(f"unknown part {self.part}")
+
+    def __str__(self) -> str:
+        part = " (tokenizer)" if self.part == "tokenizer" else ""
+        return f"{self.hub}:{self.repo}@{self.commit[:12]}{part}"
+
+
+class Hub(Protocol):
+    """A hub, spoken to through its own client. All methods raise HubError."""
+
+    name: str
+    token_variable: str
+    default_branch: str
+
+    def resolve(self, repo: str, revision: str) -> str:
+        """Returns the commit (40 hexadecimal digits) that a branch or tag points to now."""
+
+    def files(self, repo: str, commit: str) -> list[RemoteFile]:
+        """Returns the files of a commit, folders left out."""
+
+    def download(self, repo: str, commit: str, file: RemoteFile, folder: Path, again: bool, stop: Event) -> None:
+        """Brings a file to `folder/file.name`, going on where an earlier call stopped.
+
+        Args:
+            again: the file has come wrong before; what is there must not be trusted.
+            stop: set when nobody wants the file any more; the call then ends soon, with any error.
+
+        Raises:
+            GarbledError: what came contradicts the listing.
+        """
+
+
+def check_name(name: str) -> str:
+    """Returns the name of a remote file; HubError where it would leave its folder."""
+    path = PurePosixPath(name)
+    if not name or path.is_absolute() or ".." in path.parts or "\\" in name:
+        raise HubError("corrupt", f"the hub lists a file named {name!r}, which would leave its folder")
+    return name
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Says whether an error, or what caused it, is a disk without room."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            return True
+        error = error.__cause__ or error.__context__
+    return False

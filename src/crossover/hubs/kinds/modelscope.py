@@ -1,0 +1,164 @@
+"""ModelScope, through `modelscope-hub`. Branches are resolved over git's own protocol, which the client does not
+speak and whose answer is the full commit."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+
+import httpx
+
+from crossover.hubs.base import COMMIT, GarbledError, HubError, RemoteFile, check_name, is_full
+from crossover.hubs.cache import cache_root
+
+# The client draws a bar for every file and has no switch of its own; tqdm reads this when it is first imported.
+os.environ.setdefault("TQDM_DISABLE", "1")
+
+from modelscope_hub import HubApi
+from modelscope_hub._download import ProgressCallback
+from modelscope_hub.config import HubConfig
+from modelscope_hub.errors import (
+    AuthenticationError,
+    FileIntegrityError,
+    NotExistError,
+    PermissionDeniedError,
+    RateLimitError,
+)
+from modelscope_hub.errors import (
+    HubError as ClientError,
+)
+
+_TIMEOUT_S = 30.0
+# Of a line of git's listing of references: `LENGTH COMMIT NAME`.
+_REFERENCE = re.compile(rb"[0-9a-f]{4}([0-9a-f]{40}) (refs/[^\s\0]+)")
+
+
+class ModelScope:
+    """See `crossover.hubs.base.Hub`. MODELSCOPE_ENDPOINT and MODELSCOPE_API_TOKEN are read at each call; a stored
+    login is not used, and what the client wants to keep stays in our cache."""
+
+    name = "modelscope"
+    token_variable = "MODELSCOPE_API_TOKEN"
+    default_branch = "master"
+
+    def resolve(self, repo: str, revision: str) -> str:
+        if COMMIT.fullmatch(revision):
+            self.files(repo, revision)
+            return revision
+        references = _references(repo)
+        commit = references.get(f"refs/heads/{revision}") or references.get(f"refs/tags/{revision}^{{}}")
+        commit = commit or references.get(f"refs/tags/{revision}")
+        if commit is None:
+            raise HubError("missing", f"modelscope: {repo} has no branch or tag `{revision}`")
+        return commit
+
+    def files(self, repo: str, commit: str) -> list[RemoteFile]:
+        with _clear(f"{repo}@{commit[:12]}"):
+            listed = _api().list_repo_files(repo, "model", revision=commit)
+        return [
+            RemoteFile(check_name(one.path), one.size or 0, (one.sha256 or "").lower() or None)
+            for one in listed
+            if one.type != "tree"
+        ]
+
+    def download(self, repo: str, commit: str, file: RemoteFile, folder: Path, again: bool, stop: Event) -> None:
+        class Stoppable(ProgressCallback):
+            """The client's only door through which a transfer under way can be ended."""
+
+            def update(self, size: int) -> None:
+                if stop.is_set():
+                    raise ClientError(f"{file.name}: given up")  # not tried again
+
+        with _clear(f"{repo}@{commit[:12]} {file.name}"):
+            _api().downloader.download_file(
+                repo,
+                "model",
+                file.name,
+                revision=commit,
+                local_dir=folder,
+                force=again,
+                # The listing says 0 for an empty file and for an unknown size alike.
+                file_size=file.size or None,
+                progress_callbacks=[Stoppable],
+            )
+
+
+def _config() -> HubConfig:
+    kept = cache_root() / "clients" / "modelscope"
+    token = os.environ.get(ModelScope.token_variable, "")
+    return HubConfig(cache_dir=kept / "cache", config_dir=kept / "config", token=token)
+
+
+def _api() -> HubApi:
+    return HubApi(_config())
+
+
+def _references(repo: str) -> dict[str, str]:
+    """Returns the branches and tags of a repository, each with its commit."""
+    config = _config()
+    login = base64.b64encode(f"oauth2:{config.token}".encode()).decode()
+    headers = {"Authorization": f"Basic {login}"} if config.token else {}
+    url = f"{config.endpoint}/{repo}.git/info/refs?service=git-upload-pack"
+    try:
+        answer = httpx.get(url, headers=headers, timeout=_TIMEOUT_S, follow_redirects=True)
+    except httpx.HTTPError as error:
+        raise HubError(
+            "offline", f"modelscope: no answer for {repo} ({error}); check the network, or MODELSCOPE_ENDPOINT"
+        ) from error
+    if answer.status_code in (401, 403):
+        raise HubError("gated", _gated(repo))
+    if answer.status_code == 404:
+        raise HubError("missing", f"modelscope: {repo}: no such repository")
+    if answer.status_code == 429:
+        after = answer.headers.get("Retry-After", "")
+        raise HubError("rate_limited", _limited(repo), float(after) if after.isdigit() else None)
+    if answer.status_code >= 400:
+        raise HubError("offline", f"modelscope: the hub is out of order for {repo} (status {answer.status_code})")
+    found = {name.decode(): commit.decode() for commit, name in _REFERENCE.findall(answer.content)}
+    if not found:
+        raise HubError("empty", f"modelscope: no branches came for {repo}; check MODELSCOPE_ENDPOINT or the proxy")
+    return found
+
+
+def _gated(subject: str) -> str:
+    return f"modelscope: {subject} is gated or private; get access on the hub's page and set MODELSCOPE_API_TOKEN"
+
+
+def _limited(subject: str) -> str:
+    return f"modelscope: too many requests for {subject}; wait or set MODELSCOPE_API_TOKEN"
+
+
+@contextlib.contextmanager
+def _clear(subject: str) -> Iterator[None]:
+    """Turns the client's errors into one line about `subject`."""
+    try:
+        yield
+    except HubError:
+        raise
+    except Exception as error:
+        raise _translate(error, subject) from error
+
+
+def _translate(error: Exception, subject: str) -> Exception:
+    said = str(getattr(error, "message", error)).strip().partition("\n")[0][:200]
+    if is_full(error):
+        return HubError("disk_full", f"modelscope: no room on the disk for {subject}")
+    if isinstance(error, (AuthenticationError, PermissionDeniedError)):
+        return HubError("gated", _gated(subject))
+    if isinstance(error, NotExistError):
+        return HubError("missing", f"modelscope: {subject}: no such repository, commit or file")
+    if isinstance(error, RateLimitError):
+        return HubError("rate_limited", _limited(subject), error.retry_after)
+    if isinstance(error, FileIntegrityError):
+        return GarbledError(said)
+    if not isinstance(error, ConnectionError) and not getattr(error, "retryable", False):
+        return HubError("refused", f"modelscope: {subject}: {type(error).__name__}: {said}")
+    return HubError("offline", f"modelscope: no answer for {subject} ({said}); check the network")
+
+
+HUB = ModelScope()

@@ -1,0 +1,104 @@
+"""Digests of files, and the memory of what a file looked like when it was read, so that 600 GB are read once.
+
+A file whose size, modification time and inode are those remembered is taken to hold the bytes that were hashed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+_BLOCK_BYTES = 1 << 20
+EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """A file that was read: its size in bytes, its digest, and how to tell whether it was touched since."""
+
+    size: int
+    sha256: str
+    mtime_ns: int
+    inode: int
+
+    def fits(self, path: Path) -> bool:
+        """Says whether the file at `path` looks as it did when it was read."""
+        try:
+            stat = path.stat()
+        except OSError:
+            return False
+        return (stat.st_size, stat.st_mtime_ns, stat.st_ino) == (self.size, self.mtime_ns, self.inode)
+
+
+Manifest = Mapping[str, FileFacts]
+
+
+def hash_file(path: Path) -> FileFacts:
+    """Reads a file and returns what it holds.
+
+    Raises:
+        OSError: it cannot be read, or changes while it is read.
+    """
+    digest = hashlib.sha256()
+    block = memoryview(bytearray(_BLOCK_BYTES))
+    with path.open("rb", buffering=0) as handle:
+        before = os.fstat(handle.fileno())
+        os.posix_fadvise(handle.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
+        while count := handle.readinto(block):
+            digest.update(block[:count])
+    after = path.stat()
+    if (before.st_size, before.st_mtime_ns, before.st_ino) != (after.st_size, after.st_mtime_ns, after.st_ino):
+        raise OSError(f"{path} was changed while it was read")
+    return FileFacts(after.st_size, digest.hexdigest(), after.st_mtime_ns, after.st_ino)
+
+
+def hash_files(folder: Path, names: Iterable[str]) -> dict[str, FileFacts]:
+    """Reads files of a folder, as many at once as this process may use cores (hashing releases the interpreter)."""
+    ordered = list(names)
+    # The largest first: nothing is worse than starting the longest job last.
+    ordered.sort(key=lambda name: -(folder / name).stat().st_size)
+    with ThreadPoolExecutor(max(1, min(cores(), len(ordered)))) as pool:
+        return dict(zip(ordered, pool.map(lambda name: hash_file(folder / name), ordered), strict=True))
+
+
+def cores() -> int:
+    """Returns the number of cores that this process may run on."""
+    return len(os.sched_getaffinity(0))
+
+
+def git_blob_sha1(path: Path) -> str:
+    """Returns the name that git gives a file's content (SHA-1 over `blob SIZE`, a zero byte, and the content)."""
+    content = path.read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def visible_files(folder: Path) -> list[str]:
+    """Returns the names of all files below a folder, sorted; hidden ones and those in hidden folders are left out."""
+    names = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return sorted(name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts))
+
+
+def read_memory(file: Path) -> dict[str, FileFacts]:
+    """Returns what is remembered of a folder; empty where nothing is, or nothing legible."""
+    try:
+        data = json.loads(file.read_text())
+        return {str(name): FileFacts(**facts) for name, facts in data["files"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def write_memory(file: Path, manifest: Manifest) -> None:
+    """Writes a memory in one step."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_name(f".{file.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}")
+    try:
+        part.write_text(json.dumps({"files": {name: asdict(manifest[name]) for name in sorted(manifest)}}, indent=1))
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
