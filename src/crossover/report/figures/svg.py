@@ -88,7 +88,7 @@ def _stamp(figure: object) -> None:
         weight="bold",
         rotation=18,
     )
-    text(0.99, 0.015, "SIMULATED", ha="right", va="bottom", fontsize=7.5, color=STAMP, weight="bold")
+    text(0.02, 0.015, "SIMULATED", ha="left", va="bottom", fontsize=7.5, color=STAMP, weight="bold")
 
 
 def _tidy(document: str) -> str:
