@@ -54,6 +54,15 @@ class Builder:
             for one in both:
                 one._reset_start()
 
+    def heard(self, line: Line) -> None:
+        """Counts whose clock a statement carries."""
+        head = line.head
+        if head.t is not None:
+            if head.t == head.t_outer:
+                self.clock_outer += 1
+            else:
+                self.clock_engine += 1
+
     def settle(self) -> None:
         """Sends rows to disk where there are many."""
         for spool in (self.intervals, self.speculation, self.prefill_batches, self.decode_batches):

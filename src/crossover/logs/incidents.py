@@ -135,6 +135,9 @@ CATALOGUE: Mapping[Kind, Entry] = {
 BURST_S = 60.0
 BURST_LINES = 2000
 _KEPT = 5000  # incidents at most: a log of nothing but errors must not fill the memory
+# A simulated minute may be a second of the outer clock, so events of one span are much closer than those of a burst.
+SPAN_S = 0.1
+_SPANS = 200  # spans of a burst at most; what comes later widens the last one
 
 
 @dataclass(slots=True)
@@ -150,6 +153,27 @@ class _Open:
     last_s: float | None
     last_number: int
     by_rank: Counter[Any] = field(default_factory=Counter)
+    t_last: str | None = None
+    spans: list[list[str]] = field(default_factory=list)
+
+    def again(self, line: Line, now_s: float | None) -> None:
+        """Notes the time of a further event of the burst."""
+        near = now_s is not None and self.last_s is not None and now_s - self.last_s <= SPAN_S
+        self.last_s, self.last_number = now_s if now_s is not None else self.last_s, line.number
+        self.t_last = line.t or self.t_last
+        if line.t_outer is None:
+            return
+        if self.spans and (near or len(self.spans) >= _SPANS):
+            self.spans[-1][1] = line.t_outer
+        else:
+            self.spans.append([line.t_outer, line.t_outer])
+
+    def incident(self) -> Incident:
+        several = len(self.spans) > 1 or any(first != last for first, last in self.spans)
+        return Incident(
+            self.t, self.kind.value, self.severity.value, self.count, self.message, self.advice, self.t_outer,
+            self.t_last, tuple((first, last) for first, last in self.spans) if several else None,
+        )  # fmt: skip
 
 
 class IncidentLog:
@@ -182,7 +206,7 @@ class IncidentLog:
         now = seconds_of(line.t_outer or line.t)
         latest = self._latest.get((kind, key))
         if latest is not None and self._same_burst(latest, now, line.number):
-            latest.last_s, latest.last_number = now if now is not None else latest.last_s, line.number
+            latest.again(line, now)
             if repeats and rank is None:
                 latest.count += count
             elif repeats:
@@ -198,6 +222,8 @@ class IncidentLog:
             message or line.message, advice or entry.advice, now, line.number,
         )  # fmt: skip
         opened.by_rank[rank] += count
+        if line.t_outer is not None:
+            opened.spans.append([line.t_outer, line.t_outer])
         self._all.append(opened)
         self._latest[kind, key] = opened
 
@@ -220,13 +246,4 @@ class IncidentLog:
 
     def report(self) -> list[tuple[int, Incident]]:
         """Returns (line number, incident) in the order of the log."""
-        return [
-            (
-                item.number,
-                Incident(
-                    item.t, item.kind.value, item.severity.value, item.count, item.message, item.advice,
-                    item.t_outer,
-                ),
-            )
-            for item in self._all
-        ]  # fmt: skip
+        return [(item.number, item.incident()) for item in self._all]

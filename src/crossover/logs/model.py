@@ -108,7 +108,14 @@ class MemoryItem:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Events of one kind in one burst. `kind` is a member of `crossover.logs.incidents.Kind`."""
+    """Events of one kind in one burst. `kind` is a member of `crossover.logs.incidents.Kind`.
+
+    Attributes:
+        t, t_outer: of the first event.
+        t_last: of the last one; None where the burst is a single event.
+        spans_outer: (first, last) outer stamps of each run of events close to each other, in order, since a
+            burst may hold long pauses; None where no line had an outer stamp, or the burst is a single event.
+    """
 
     t: str | None
     kind: str
@@ -117,6 +124,8 @@ class Incident:
     message: str
     advice: str
     t_outer: str | None = None
+    t_last: str | None = None
+    spans_outer: tuple[tuple[str, str], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +190,7 @@ class EngineReport:
     unparsed_examples: Sequence[str] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the JSON contract: every key of it, and `t_outer` only where a line had an outer stamp."""
+        """Returns the JSON contract: every key of it, and those of `OPTIONAL` only where they are known."""
         return {
             "engine": self.engine,
             "version": self.version,
@@ -200,13 +209,17 @@ RECORDS = (
 """The lists of the report, in the order of its JSON."""
 
 
+OPTIONAL = frozenset({"t_outer", "t_last", "spans_outer"})
+"""Keys of records that stand in the JSON only where they are known."""
+
+
 def plain(record: Any) -> dict[str, Any]:
-    """Returns a record as a dict that JSON takes; `t_outer` only where there is one."""
+    """Returns a record as a dict that JSON takes; the keys of `OPTIONAL` only where there is a value."""
     values = record._asdict() if hasattr(record, "_asdict") else _fields(record)
     return {
         name: list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
         for name, value in values.items()
-        if name != "t_outer" or value is not None
+        if value is not None or name not in OPTIONAL
     }
 
 

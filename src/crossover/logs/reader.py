@@ -181,10 +181,12 @@ class LogReader:
                 whole, match, self._consumed = _spanning(text, end, whole, match, row)
             good = False
             while match is not None:  # two lines glued together may hold the statement twice
-                good = row.handler(builder, Line(whole, match.start(), number), match) is not False
+                line = Line(whole, match.start(), number)
+                good = row.handler(builder, line, match) is not False
                 if not good:
                     break
                 builder.votes += 1
+                builder.heard(line)
                 again = row.figure and match.end() + _SHORTEST < len(whole)
                 match = row.pattern.search(whole, match.end()) if again else None
             if good or (row.joins and self._joined(text, end, Line(whole, trigger - start, number), builder, row)):

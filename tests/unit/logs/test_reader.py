@@ -237,6 +237,18 @@ def test_compose_and_ray_prefixes() -> None:
         assert found == [(f"--05-19T10:13:{second}", None, second + 0.5) for second in (11, 21, 31)]
 
 
+@pytest.mark.parametrize(
+    ("prefix", "clock"),
+    [
+        ("", "engine"),
+        ("2026-11-29T20:53:26.5Z ", "outer"),
+        ("2026-11-29T20:53:26.5Z INFO 11-29 12:53:26 [a.py:1] ", "engine"),
+    ],
+)
+def test_whose_clock_it_is(prefix: str, clock: str) -> None:
+    assert read_log([prefix + "Loading weights took 0.99 seconds"]).clock == clock
+
+
 def test_lines_are_counted_by_newlines() -> None:
     assert read_log(["a\rb\rc", "d"]).lines == 2
     reader = LogReader()

@@ -15,7 +15,9 @@ NAMES = sorted(
     path.parent.name
     for pattern in ("*vllm*/golden.json", "7[2-9]-*/golden.json")
     for path in CASES.glob(pattern)
-    if not path.parent.name.startswith("stream") and "bench" not in path.parent.name and "sglang" not in path.parent.name
+    if not path.parent.name.startswith("stream")
+    and "bench" not in path.parent.name
+    and "sglang" not in path.parent.name
 )
 
 

@@ -98,7 +98,7 @@ def _capped(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 _FELL_BACK = (
     r"(?i:fall(?:s|ing)? ?back|fell back|roll(?:ing)? back) (?:to|from)\b.{0,60}?"
-    r"\b(?i:triton|nccl|eager|slow\w*|legacy|unfused|standard implementation|regular|pytorch|generic)\b"
+    r"\b(?i:triton|nccl(?! all-?reduce)|eager|slow\w*|legacy|unfused|standard implementation|regular|pytorch|generic)\b"
 )
 
 KINDS: tuple[LineKind, ...] = (
