@@ -25,6 +25,7 @@ SMALL_FILE_BYTES = 16 << 20
 # Launcher options that change where or how long, but not what is measured.
 OPERATIONAL_OPTIONS = frozenset(
     {"url", "api_key_env", "server", "token_env", "host", "startup_timeout_s", "stop_grace_s", "mounts"}
+    | {"telemetry_interval_s", "cluster", "username", "password_env"}
 )
 
 
@@ -41,6 +42,13 @@ def weights_recipe(model: Mapping[str, Any], experiment_file: Path, locks: Locks
     if hub == "local":
         return recipe | {"fingerprint": folder_fingerprint(local_folder(model, experiment_file))}
     return recipe | {"repo": model.get("repo"), "commit": locks.commit(model)}
+
+
+def tokenizer_recipe(model: Mapping[str, Any], experiment_file: Path, locks: Locks) -> dict[str, Any] | None:
+    """Returns the recipe of the weights entry that counts a model's prompts: of a hub the tokenizer's files alone,
+    so that prompts are built before 600 GB have come."""
+    recipe = weights_recipe(model, experiment_file, locks)
+    return recipe | {"part": "tokenizer"} if recipe and "commit" in recipe else recipe
 
 
 def local_folder(model: Mapping[str, Any], experiment_file: Path) -> Path:
@@ -81,7 +89,7 @@ def _environment(variant: Variant, locks: Locks) -> dict[str, Any]:
 
     if "environment" in variant.launcher:
         return {"environment": find_definition(str(variant.launcher["environment"])).digest}
-    return {"command": list(variant.launcher.get("command", []))}
+    return {}
 
 
 def _container(variant: Variant, locks: Locks) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from crossover.recipes.canonical import digest_of_file
 
 PARSE_SOURCE = ("crossover.logs",)
 METRICS_SOURCE = (
-    "crossover.metrics", "crossover.audits",
+    "crossover.metrics", "crossover.audits", "crossover.telemetry.summary",
     "crossover.client.interpretation", "crossover.client.stream", "crossover.client.fields",
     "crossover.client.tokens", "crossover.client.findings", "crossover.client.fitness", "crossover.client.outcome",
 )  # fmt: skip
@@ -236,6 +236,16 @@ class _Builder:
             self._models[name] = self._add("weights", recipe, detail)[1] if recipe else None
         return self._models[name]
 
+    def _tokenizer(self, name: str | None) -> str | None:
+        """Returns the key of the weights entry whose tokenizer counts the prompts of a model."""
+        key = self._model(name)
+        if name is None or key is None:
+            return None
+        model = self.experiment.models[name]
+        recipe = intent.tokenizer_recipe(model, self.experiment.file, self.locks)
+        assert recipe is not None  # as the model has weights
+        return self._add("weights", recipe, self.steps["weights", key].detail)[1]
+
     def _cell(self, cell: Cell, server_key: str) -> PlannedCell:
         prompts_key = self._prompt_key(intent.prompts_spec(cell, self.experiment), cell)
         recipe = intent.run_recipe(cell, self.experiment, server_key, prompts_key)
@@ -253,13 +263,13 @@ class _Builder:
         return PlannedCell(cell, recipe, run_key, report, metrics)
 
     def _prompt_key(self, spec: Mapping[str, Any], cell: Cell) -> str:
-        model_key = self._model(cell.variant.fields.get("model"))
-        words = self.experiment.settings["tokenizer"] == "words" or model_key is None
-        identity = (canonical_json(spec), words or model_key)
+        words = self.experiment.settings["tokenizer"] == "words"
+        counts = None if words else self._tokenizer(cell.variant.fields.get("model"))
+        identity = (canonical_json(spec), counts)
         if identity not in self._prompts:
-            tokenizer = {"kind": "words"} if words else {"kind": "weights", "key": model_key}
+            tokenizer = {"kind": "weights", "key": counts} if counts else {"kind": "words"}
             recipe = intent.prompts_recipe(spec, tokenizer, self.experiment.file)
-            needs = () if words else (("weights", str(model_key)),)
+            needs = (("weights", counts),) if counts else ()
             base_dir = str(self.experiment.file.parent.resolve())
             detail = {"spec": dict(spec), "base_dir": base_dir}
             self._prompts[identity] = self._add("prompts", recipe, detail, needs)[1]

@@ -35,8 +35,9 @@ def explain(plan: Plan, name: str) -> dict[str, Any]:
     """Returns for a cell what would run and which fields made it so, up the chain.
 
     Returns:
-        `{"cell", "key", "state", "steps": [STEP]}` with STEP `{"kind", "key", "state", "nearest", "changes": [CHANGE]}`
-        and CHANGE `{"field", "old", "new"}`; `steps` goes from the prompts and weights to the metrics, and holds changes only where it is missing.
+        `{"cell", "key", "state", "steps": [STEP]}`, the steps from prompts and weights to metrics. A STEP is
+        `{"kind", "key", "state", "nearest", "changes": [CHANGE]}`, a CHANGE `{"field", "old", "new"}`; there are
+        changes only where the entry is missing.
     """
     deployment, cell = find_cell(plan, name)
     chain: list[tuple[str, str, Mapping[str, Any]]] = [

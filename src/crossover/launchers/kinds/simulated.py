@@ -14,7 +14,7 @@ from crossover.launchers.inheritance import inherited_environment
 from crossover.launchers.local import choose_address, reap_local, start_local
 from crossover.launchers.records import LaunchRecord
 
-_OPTIONS = frozenset({"time_scale", "gpus", "faults", "host", "port"})
+_OPTIONS = frozenset({"time_scale", "gpus", "faults", "seed", "host", "port"})
 
 
 class SimulatedLauncher:
@@ -45,8 +45,9 @@ def simulation_arguments(spec: ServerSpec, engine: Engine, address: tuple[str, i
     model = engine.model_name(spec.arguments, model_path=spec.model_path, served_model_name=spec.served_model_name)
     own = ["--dialect", engine.name, "--model", model, "--host", host, "--port", str(port)]
     own += ["--time-scale", str(spec.options.get("time_scale", 1))]
-    if spec.options.get("gpus") is not None:
-        own += ["--gpus", str(spec.options["gpus"])]
+    for name in ("gpus", "seed"):
+        if spec.options.get(name) is not None:
+            own += [f"--{name}", str(spec.options[name])]
     for fault in _list(spec.options, "faults"):
         own += ["--fault", str(fault)]
     arguments = {name: value for name, value in spec.arguments.items() if name not in ("host", "port")}

@@ -32,7 +32,7 @@ def _simulated(task: Task) -> Mapping[str, Any]:
 def _process(task: Task) -> Mapping[str, Any]:
     launcher = task.detail["variant"]["launcher"]
     if "environment" not in launcher:
-        return {"command": launcher.get("command")}
+        return {"from": "the command on this machine's PATH"}
     environments = importlib.import_module("crossover.environments")
     task.say(f"environment {launcher['environment']}")
     installed = environments.ensure(environments.find_definition(launcher["environment"]))

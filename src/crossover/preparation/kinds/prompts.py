@@ -24,5 +24,5 @@ def _tokenizer(task: Task) -> dict[str, Any]:
     if tokenizer["kind"] != "weights":
         return dict(tokenizer)
     entry = task.store.read("weights", tokenizer["key"])
-    folder = Path(entry.observed.get("path") or entry.path / "files")
+    folder = Path(entry.observed.get("path") or entry.path / "files").resolve()
     return {"kind": "file", "path": str(folder / "tokenizer.json")}
