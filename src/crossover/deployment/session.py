@@ -17,6 +17,7 @@ from crossover.deployment import logfile
 from crossover.deployment.clock import now
 from crossover.deployment.progress import Reporter, duration
 from crossover.deployment.sheet import DeploymentSheet
+from crossover.deployment.weights import weights_folder
 from crossover.engines import Engine, get_engine
 from crossover.engines.endpoints import server_info
 from crossover.errors import CrossoverError, InputError
@@ -143,14 +144,6 @@ def _image(sheet: DeploymentSheet, store: Store) -> str:
     entry = store.read("image", str(sheet.server["image"]))
     recorded = entry.recipe.get("image")
     return recorded if isinstance(recorded, str) else str(sheet.image)
-
-
-def weights_folder(store: Store, key: str | None) -> str | None:
-    """Returns the folder of a weights entry on this machine, None without weights."""
-    if key is None:
-        return None
-    entry = store.read("weights", key)
-    return str(entry.observed.get("path") or (entry.path / "files").resolve())
 
 
 def _endpoint(sheet: DeploymentSheet, server: RunningServer) -> Endpoint:

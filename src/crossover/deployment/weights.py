@@ -1,0 +1,33 @@
+"""The weights of a server: where they lie, and that they still are what was fetched."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from crossover import hubs
+from crossover.recipes import Store
+from crossover.recipes.store import AlteredEntryError
+
+
+def weights_folder(store: Store, key: str | None) -> str | None:
+    """Returns the folder of a weights entry on this machine, None without weights.
+
+    Files that lie outside the store are looked at, and read where they were touched.
+
+    Raises:
+        AlteredEntryError: they are not what was fetched; the entry is set aside, and made again by the next run.
+    """
+    if key is None:
+        return None
+    entry = store.read("weights", key)
+    outside = entry.observed.get("path")
+    if outside is None:
+        return str((entry.path / "files").resolve())
+    wanted = json.loads((entry.path / "manifest.json").read_text())["files"]
+    wrong = hubs.faults(Path(outside), wanted)
+    if wrong:
+        store.quarantine("weights", key)
+        more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
+        raise AlteredEntryError(f"{outside}: {'; '.join(wrong[:3])}{more}; run again to have the weights made anew")
+    return str(outside)
