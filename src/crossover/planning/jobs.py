@@ -21,7 +21,7 @@ from crossover.recipes.canonical import digest_of_file
 
 PARSE_SOURCE = ("crossover.logs",)
 METRICS_SOURCE = (
-    "crossover.metrics", "crossover.audits",
+    "crossover.metrics", "crossover.audits", "crossover.telemetry.summary",
     "crossover.client.interpretation", "crossover.client.stream", "crossover.client.fields",
     "crossover.client.tokens", "crossover.client.findings", "crossover.client.fitness", "crossover.client.outcome",
 )  # fmt: skip
