@@ -91,6 +91,7 @@ def _record(
         total = cell.workload["requests"]
         reporter.show(f"{cell.id}: {cell_progress(progress, total, session.sheet.clock_scale).line()}")
 
+    session.watch.mark()
     facts["window"]["start"] = now()
     record(
         session.endpoint,
@@ -102,6 +103,8 @@ def _record(
         should_stop=lambda: session.server.poll() is not None,
     )
     facts["window"]["end"] = now()
+    session.watch.mark()
+    facts["telemetry"] = session.watch.summary(**facts["window"])
     time.sleep(LOG_SETTLE_S)
     facts["counters"]["after"] = read_counters(session.engine, session.endpoint.base_url, api_key=key)
     ended = session.server.poll()

@@ -15,6 +15,8 @@ from typing import Any
 from crossover.client import Endpoint, Load, Sampling, record
 from crossover.deployment import logfile
 from crossover.deployment.clock import now
+from crossover.deployment.hardware import ELSEWHERE
+from crossover.deployment.launch_options import launch_options
 from crossover.deployment.progress import Reporter, duration
 from crossover.deployment.sheet import DeploymentSheet
 from crossover.deployment.weights import weights_folder
@@ -23,12 +25,11 @@ from crossover.engines.endpoints import server_info
 from crossover.errors import CrossoverError, InputError
 from crossover.launchers import RunningServer, ServerSpec, Waiting, get_launcher, wait_ready
 from crossover.recipes import Store
+from crossover.telemetry import INTERVAL_S, MachineWatch, to_parquet
 from crossover.workloads import read_prompts
 
 STARTUP_TIMEOUT_S = 3600.0
 STOP_GRACE_S = 60.0
-# Options that concern us and not the launcher.
-OWN_OPTIONS = frozenset({"kind", "startup_timeout_s", "stop_grace_s", "api_key_env"})
 STATE = "state.json"
 
 
@@ -40,6 +41,7 @@ class Session:
         folder: the live folder: log, records, and the recordings under way.
         startup_end: bytes of the log when the first cell could begin.
         timeline: times of launch, readiness, warm-up, each cell, and stop (RFC 3339).
+        watch: samples CPU, memory and GPUs meanwhile.
     """
 
     sheet: DeploymentSheet
@@ -47,6 +49,7 @@ class Session:
     engine: Engine
     server: RunningServer
     endpoint: Endpoint
+    watch: MachineWatch
     startup_end: int = 0
     server_info: Mapping[str, Any] = field(default_factory=dict)
     timeline: dict[str, Any] = field(default_factory=lambda: {"cells": []})
@@ -100,7 +103,7 @@ def running_server(sheet: DeploymentSheet, store: Store, reporter: Reporter) -> 
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    session = Session(sheet, folder, engine, server, _endpoint(sheet, server))
+    session = Session(sheet, folder, engine, server, _endpoint(sheet, server), _watch(sheet, server, folder))
     session.timeline["launched"] = launched
     session.save()
     try:
@@ -112,18 +115,23 @@ def running_server(sheet: DeploymentSheet, store: Store, reporter: Reporter) -> 
         status = server.stop(grace_s)
         session.timeline["stopped"] = now()
         session.timeline["exit"] = status.reason or status.kind
+        session.watch.close()
         session.save()
         set_down(folder, store)
+
+
+def _watch(sheet: DeploymentSheet, server: RunningServer, folder: Path) -> MachineWatch:
+    return MachineWatch(
+        folder,
+        server.observed.get("pid"),
+        with_gpus=str(sheet.launcher["kind"]) not in ELSEWHERE,
+        interval_s=float(sheet.launcher.get("telemetry_interval_s", INTERVAL_S)),
+    )
 
 
 def server_spec(sheet: DeploymentSheet, store: Store) -> ServerSpec:
     """Returns the server that a sheet asks for, with the weights where this machine has them."""
     server = sheet.server
-    options = {name: value for name, value in sheet.launcher.items() if name not in OWN_OPTIONS}
-    if sheet.simulated:
-        options.setdefault("gpus", server["hardware"].get("gpus"))
-    elif sheet.image and sheet.launcher["kind"] in ("docker", "apptainer", "gpustack"):
-        options.setdefault("image", _image(sheet, store))
     model = str(server["served_model_name"])
     return ServerSpec(
         engine=str(server["engine"]),
@@ -135,15 +143,8 @@ def server_spec(sheet: DeploymentSheet, store: Store) -> ServerSpec:
         draft_path=weights_folder(store, server["draft"]),
         served_model_name=model,
         cache_reset=sheet.isolation == "reset",
-        options=options,
+        options=launch_options(sheet, store),
     )
-
-
-def _image(sheet: DeploymentSheet, store: Store) -> str:
-    """Returns the image by its locked digest where the image entry has one."""
-    entry = store.read("image", str(sheet.server["image"]))
-    recorded = entry.recipe.get("image")
-    return recorded if isinstance(recorded, str) else str(sheet.image)
 
 
 def _endpoint(sheet: DeploymentSheet, server: RunningServer) -> Endpoint:
@@ -211,6 +212,7 @@ def set_down(folder: Path, store: Store) -> None:
             shutil.copyfile(folder / "engine.log", place / "engine.log")
         if (folder / "warmup").is_dir():
             shutil.copytree(folder / "warmup", place / "warmup")
+        to_parquet(folder, place / "telemetry.parquet")
         _write(place / "timeline.json", timeline)
         server = {name: state[name] for name in ("server", "observed", "server_info", "clock_scale", "simulated")}
         _write(place / "server.json", server)

@@ -19,6 +19,7 @@ from crossover.metrics.observations import Observations, observe
 from crossover.metrics.registry import METRICS, compute_all
 from crossover.metrics.series import time_series
 from crossover.metrics.summary import PERCENTILES, statistics_of
+from crossover.telemetry import per_output_token
 
 
 class Recording(Protocol):
@@ -96,7 +97,8 @@ def _evaluate(run_dir: Path, cell: Mapping[str, Any], engine_report: Mapping[str
     from crossover.client import interpret
 
     recording = interpret(run_dir, clock_scale=entry["clock_scale"])
-    return entry | evaluate_tables(recording, cell, engine_report)
+    entry |= evaluate_tables(recording, cell, engine_report)
+    return entry | {"telemetry": per_output_token(cell.get("telemetry"), entry["tokens"]["completion"])}
 
 
 def evaluate_tables(
@@ -213,6 +215,7 @@ def _head(cell: Mapping[str, Any]) -> dict[str, Any]:
         "engine": None,
         "series": dict(_EMPTY_SERIES),
         "fitness": {},
+        "telemetry": per_output_token(cell.get("telemetry"), None),
     }
 
 

@@ -69,6 +69,11 @@ class Cell:
         """What the engine's own log said about this cell."""
         return _mapping(self.metrics.get("engine"))
 
+    @property
+    def telemetry(self) -> Document:
+        """What the machine did while this cell was measured."""
+        return _mapping(self.metrics.get("telemetry"))
+
     def reading(self, quantity: Quantity | str, statistic: str | None = None) -> Reading:
         """Returns a figure of this cell, withheld where an audit or the metric itself says so."""
         wanted = QUANTITIES[quantity] if isinstance(quantity, str) else quantity

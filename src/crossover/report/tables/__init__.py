@@ -27,6 +27,7 @@ NAMES = (
     "retest",
     "gpu_time",
     "predicted",
+    "machine",
     "incidents",
     "diagnoses",
     "failed",

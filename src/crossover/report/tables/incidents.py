@@ -1,4 +1,4 @@
-"""What the engine logs complained of, gathered by variant and kind."""
+"""What the engine logs complained of, and what held the GPUs back, gathered by variant and kind."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ def build(context: Context) -> Table | None:
     """Returns one row a variant and kind of incident, the gravest first."""
     found: dict[tuple[str, str], Document] = {}
     for cell in [*context.sheet.cells, *context.sheet.retest_cells]:
-        told = cell.engine_report.get("incidents") or cell.engine_facts.get("incidents")
-        for incident in told if isinstance(told, list) else ():
+        logged = cell.engine_report.get("incidents") or cell.engine_facts.get("incidents")
+        for incident in [*_listed(logged), *_listed(cell.telemetry.get("incidents"))]:
             if isinstance(incident, Mapping):
                 kind = str(incident.get("kind"))
+                kind += f" {incident['reason']}" if incident.get("reason") else ""
                 known = found.get((cell.variant, kind))
                 # Cells of one deployment repeat its start-up: the largest count is kept, not the sum.
                 if known is None or int(incident.get("count") or 1) > int(known.get("count") or 1):
@@ -44,4 +45,8 @@ def build(context: Context) -> Table | None:
         ]
         for (variant, kind), one in sorted(found.items(), key=lambda item: RANK.get(str(item[1].get("severity")), 2))
     ]
-    return Table("incidents", "Incidents in the engine logs", "", columns, rows, shown=80)
+    return Table("incidents", "Incidents in the engine logs and of the GPUs", "", columns, rows, shown=80)
+
+
+def _listed(told: object) -> list[object]:
+    return told if isinstance(told, list) else []
