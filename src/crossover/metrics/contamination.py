@@ -37,36 +37,40 @@ def tag_requests(
     """
     if report is None:
         return {}, ()
-    moments, unplaced = _moments(observations, report, clock_scale)
+    spans, unplaced = _spans(observations, report, clock_scale)
     tags: dict[int, tuple[str, ...]] = {}
     for position, request in enumerate(observations.request.tolist()):
         start, end = observations.sent_s[position], observations.last_s[position]
-        kinds = sorted({kind for kind, moment in moments if start <= moment <= end})
+        kinds = sorted({kind for kind, first, last in spans if start <= last and first <= end})
         if kinds:
             tags[request] = tuple(kinds)
     return tags, tuple(unplaced)
 
 
-def _moments(
-    observations: Observations, report: Mapping[str, Any], clock_scale: float
-) -> tuple[list[tuple[str, float]], list[str]]:
-    moments, unplaced = [], []
+Span = tuple[str, float, float]
+"""A kind of incident, and the first and last moment of events close to each other, in seconds."""
+
+
+def _spans(observations: Observations, report: Mapping[str, Any], clock_scale: float) -> tuple[list[Span], list[str]]:
+    spans: list[Span] = []
+    unplaced = []
     for incident in report.get("incidents") or []:
         kind = str(incident.get("kind"))
         if kind not in CONTAMINATING:
             continue
-        moment = outer_seconds(incident.get("t_outer"), observations, clock_scale)
-        if moment is None:
-            unplaced.append(kind)
-        else:
-            moments.append((kind, moment))
+        # A burst may begin in the warm-up and go on in the measurement: each of its spans counts for itself.
+        stamps = incident.get("spans_outer") or [[incident.get("t_outer")] * 2]
+        for first, last in stamps:
+            start, end = (outer_seconds(stamp, observations, clock_scale) for stamp in (first, last))
+            if start is None or end is None:
+                unplaced.append(kind)
+            else:
+                spans.append((kind, start, end))
     records = list(report.get("intervals") or []) or list(report.get("decode_batches") or [])
-    return moments + _foreign(observations, records, clock_scale), unplaced
+    return spans + _foreign(observations, records, clock_scale), unplaced
 
 
-def _foreign(
-    observations: Observations, records: Sequence[Mapping[str, Any]], clock_scale: float
-) -> list[tuple[str, float]]:
+def _foreign(observations: Observations, records: Sequence[Mapping[str, Any]], clock_scale: float) -> list[Span]:
     """Moments at which the engine ran more requests than were ever in flight from this client."""
     counts = in_flight(observations)[1]
     most = int(counts.max()) if len(counts) else 0
@@ -75,7 +79,7 @@ def _foreign(
         if (record.get("running") or 0) > most and not record.get("engine_id") and _first_rank(record):
             moment = outer_seconds(record.get("t_outer"), observations, clock_scale)
             if moment is not None and 0 <= moment <= np.nan_to_num(observations.duration_s):
-                found.append((FOREIGN, moment))
+                found.append((FOREIGN, moment, moment))
     return found
 
 

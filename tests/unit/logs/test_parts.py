@@ -12,7 +12,7 @@ from crossover.logs.diagnoses import diagnose, evidence_kinds, rules
 from crossover.logs.incidents import CATALOGUE, IncidentLog, Kind
 from crossover.logs.lines import Line
 from crossover.logs.literals import pairs_of_call, pairs_of_dict, value_of
-from crossover.logs.model import Interval, PrefillBatch
+from crossover.logs.model import Interval, PrefillBatch, plain
 from crossover.logs.phases import acceptance, full_chunks, spread, stable_decode_tok_s, stable_intervals
 from crossover.logs.spool import Spool
 from crossover.logs.summary import sparkline, summarise
@@ -57,6 +57,22 @@ def test_literals_of_every_form() -> None:
 def line(t: str | None, number: int, text: str = "message") -> Line:
     head = f"INFO {t} a.py:1] " if t else ""
     return Line(head + text, len(head), number)
+
+
+def test_a_burst_tells_when_its_events_came() -> None:
+    """Two events 20 ms apart, a pause of 4 s, one more: one incident of two spans; a single event has none."""
+    log = IncidentLog()
+    stamps = ["00:00:01.000", "00:00:01.020", "00:00:05.000"]
+    for number, clock in enumerate(stamps):
+        head = f"2026-11-30T{clock}Z INFO 11-30 10:0{number}:00 [a.py:1] "
+        log.add(Kind.JIT_COMPILE, Line(head + "compiled", len(head), number))
+    head = "2026-11-30T00:00:06.000Z INFO 11-30 10:03:00 [a.py:1] "
+    log.add(Kind.PREEMPTION, Line(head + "preempted", len(head), 4))
+    compiled, preempted = (plain(incident) for _, incident in log.report())
+    assert compiled["count"] == 3
+    assert (compiled["t"], compiled["t_last"]) == ("--11-30T10:00:00", "--11-30T10:02:00")
+    assert [[stamp[11:23] for stamp in span] for span in compiled["spans_outer"]] == [stamps[:2], [stamps[2]] * 2]
+    assert not {"t_last", "spans_outer"} & set(preempted)
 
 
 def test_a_burst_is_one_incident_with_a_count() -> None:

@@ -137,3 +137,17 @@ def test_compiling_late_is_worse_than_compiling_early() -> None:
     late = "[2026-03-03 03:55:00 TP0] DeepGEMM JIT Compiling for <gemm_fp8> M=64, N=1536, K=7168. Please wait."
     found = incidents_of(early, ready, late)
     assert [(item.kind, item.severity) for item in found] == [("jit_compile", "note"), ("jit_compile", "warning")]
+
+
+def test_all_reduce_on_nccl_is_no_other_kernel_and_hides_none() -> None:
+    """The diagnosis of the verify kernel stands beside it, since no line of that kind came before."""
+    found = incidents_of(
+        "[2026-11-30 00:22:14 TP0] Custom allreduce is disabled, and symmetric memory with multicast is unavailable: "
+        "falling back to NCCL all-reduce.",
+        "[2026-11-30 00:22:14 TP0] Linear attention kernel backend: decode=triton, prefill=triton; "
+        "linear_attn_verify_backend=nv_cutedsl. KDA kernel dispatcher: decode=TritonKDAKernel, "
+        "verify=TritonKDAKernel, extend=TritonKDAKernel",
+    )
+    messages = {item.kind: item.message for item in found}
+    assert set(messages) == {"allreduce_fallback", "fallback_kernel"}
+    assert "verifies drafts" in messages["fallback_kernel"]

@@ -140,6 +140,16 @@ def test_jit_during_the_measurement_tags_the_requests_under_way(tmp_path, monkey
     assert found["metrics"]["ttft_s"]["n"] == REQUESTS
 
 
+def test_a_burst_tags_the_requests_of_its_spans_and_no_others(tmp_path, monkeypatch):
+    """Waves of 1.48 s: one event long before, one from 0.2 s to 0.3 s (wave 1), one at 5 s (wave 4: 4.44 to 5.92 s)."""
+    spans = [[outer(-30), outer(-29)], [outer(0.2), outer(0.3)], [outer(5), outer(5)]]
+    incident = {"kind": "jit_compile", "t": None, "t_outer": outer(-30), "severity": "warning", "count": 9,
+                "message": "m", "advice": "a", "spans_outer": spans}  # fmt: skip
+    found = evaluate(tmp_path, monkeypatch, engine_report=report(incidents=[incident]))
+    assert faults(found) == {("contamination", "contaminated")}
+    assert [tag["request"] for tag in found["contamination"]["requests"]] == [0, 1, 2, 3, 12, 13, 14, 15]
+
+
 def test_start_up_incidents_and_untimed_ones_tag_nothing(tmp_path, monkeypatch):
     early = {"kind": "jit_compile", "t": None, "t_outer": outer(-30), "message": "m", "advice": "a"}
     assert faults(evaluate(tmp_path, monkeypatch, engine_report=report(incidents=[early]))) == set()
