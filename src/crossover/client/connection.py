@@ -14,11 +14,9 @@ from typing import Any
 from crossover.client.framing import Chunks, Head, parse_head
 from crossover.client.settings import Endpoint
 from crossover.client.spool import NO_STAMP
+from crossover.client.stamps import ANCILLARY_BYTES, SO_TIMESTAMPNS
 from crossover.errors import CrossoverError
 
-# Linux names; the socket module of this Python does not export them.
-SO_TIMESTAMPNS = 35
-ANCILLARY_BYTES = socket.CMSG_SPACE(16)
 READ_BYTES = 32 << 10
 # Small enough that sixteen long prompts all begin within a millisecond or two, large enough to fill a link.
 SEND_BYTES = 64 << 10

@@ -63,7 +63,8 @@ def _of_outcomes(requests: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for (status, reason), group in bad.groupby(["status", "reason"]):
         messages = group["message"].dropna()
         said = f"; the first said: {str(messages.iloc[0])[:200]}" if len(messages) else ""
-        yield _finding(str(reason), "warning", len(group), f"{status}: {REASONS.get(str(reason), reason)}{said}")
+        severity = "error" if reason == "client_limit" else "warning"
+        yield _finding(str(reason), severity, len(group), f"{status}: {REASONS.get(str(reason), reason)}{said}")
 
 
 def _of_counts(events: pd.DataFrame, requests: pd.DataFrame) -> Iterator[dict[str, Any]]:

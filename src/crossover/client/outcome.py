@@ -11,6 +11,7 @@ REASONS = {
     "refused": "no connection: the port refused it",
     "unreachable": "no connection: no route to the host",
     "connect_timeout": "no connection within the connect timeout",
+    "client_limit": "no connection: this machine ran out of sockets, ports or memory; not the server's fault",
     "tls": "the TLS handshake or a record failed",
     "no_response": "the connection ended before a response began",
     "no_http": "the response is no HTTP/1.x",
@@ -31,7 +32,7 @@ REASONS = {
 }
 """Each reason with its meaning."""
 
-_NO_CONNECTION = frozenset({"refused", "unreachable", "connect_timeout", "tls"})
+_NO_CONNECTION = frozenset({"refused", "unreachable", "connect_timeout", "client_limit", "tls"})
 _GIVEN_UP = frozenset({"timeout", "stall", "stopped"})
 
 

@@ -5,21 +5,19 @@ ends.
 from __future__ import annotations
 
 import errno
-import gc
 import select
-import ssl
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 import orjson
 
-from crossover.client.connection import ANCILLARY_BYTES, READ_BYTES, Connection, State, Target
+from crossover.client.connection import READ_BYTES, Connection, State, Target
+from crossover.client.observed import Observed, end_reason, quiet_memory
 from crossover.client.schedule import Schedule
 from crossover.client.settings import Load, Progress
 from crossover.client.spool import DUE, END, NO_STAMP, SENT, SENT_ALL, Spool
+from crossover.client.stamps import ANCILLARY_BYTES, kernel_stamps
 from crossover.client.wire import RequestBook
 
 _MS = 1_000_000
@@ -32,43 +30,6 @@ _FLUSH_READS = 1_000
 _PENDING_READS = 500
 _TAIL = b"\r\n\r\n"
 _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
-
-_REASONS = {
-    errno.ECONNREFUSED: "refused",
-    errno.ECONNRESET: "reset",
-    errno.EPIPE: "reset",
-    errno.ETIMEDOUT: "lost",
-    errno.EHOSTUNREACH: "unreachable",
-    errno.ENETUNREACH: "unreachable",
-}
-
-
-@dataclass
-class Observed:
-    """What the loop notes about itself; times in nanoseconds."""
-
-    sent: int = 0
-    done: int = 0
-    failed: int = 0
-    reads: int = 0
-    bytes_seen: int = 0
-    retried: int = 0
-    started_ns: int = 0
-    ended_ns: int = 0
-    realtime_minus_monotonic_ns: int = 0
-    clock_step_ns: int = 0
-    cpu_s: float = 0.0
-    stopped: bool = False
-    end_reasons: dict[str, int] = field(default_factory=dict)
-
-
-def end_reason(error: Exception) -> str:
-    """Returns the word for a failed socket operation."""
-    if isinstance(error, ssl.SSLError):
-        return "tls"
-    if isinstance(error, OSError) and error.errno is not None:
-        return _REASONS.get(error.errno, errno.errorcode.get(error.errno, "network").lower())
-    return "no_http" if isinstance(error, ValueError) else "network"
 
 
 class Recorder:
@@ -110,7 +71,7 @@ class Recorder:
         """Runs the whole load and returns what the loop noted about itself."""
         cpu = time.process_time()
         try:
-            with _quiet_memory():
+            with kernel_stamps(), quiet_memory():
                 self._connect_ahead_of_start()
                 self._start_clock()
                 self._loop()
@@ -403,16 +364,3 @@ class Recorder:
         self._epoll.close()
         if self._origin_ns:
             self._report(time.monotonic_ns())
-
-
-@contextmanager
-def _quiet_memory() -> Iterator[None]:
-    """Keeps the garbage collector from stopping the loop."""
-    was_enabled = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

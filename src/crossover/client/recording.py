@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 
 from crossover.client.connection import Target
 from crossover.client.fitness import FitnessLimits, fitness_of
-from crossover.client.recorder import Observed, Recorder
+from crossover.client.observed import Observed, raise_file_limit
+from crossover.client.recorder import Recorder
 from crossover.client.schedule import make_schedule
 from crossover.client.settings import Endpoint, Load, Progress, Sampling
 from crossover.client.spool import READS_NAME, RECORDING_NAME, SENDS_NAME, SPOOL_NAME, Spool, finish_spool
@@ -51,6 +52,7 @@ def record(
     out_dir.mkdir(parents=True, exist_ok=True)
     for name in (READS_NAME, SENDS_NAME, SPOOL_NAME):
         (out_dir / name).unlink(missing_ok=True)
+    raise_file_limit()
     book = RequestBook(endpoint, prompts, sampling)
     target = Target(endpoint)
     about = _about(endpoint, load, sampling, len(book))

@@ -283,3 +283,42 @@ def test_unknown_host_is_told_before_anything_is_sent(tmp_path: Path) -> None:
 def test_loads_that_make_no_sense(values: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         Load(**values)
+
+
+def test_running_out_of_sockets_is_not_blamed_on_the_server(
+    server: GroundTruthServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import errno
+
+    from crossover.client import recorder
+
+    def no_socket(*_: Any) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(recorder, "Connection", no_socket)
+    found = measure(server, tmp_path, "", count=3)
+    assert found.requests["reason"].tolist() == ["client_limit"] * 3
+    assert [finding["severity"] for finding in found.findings] == ["error"]
+
+
+def test_a_kept_connection_that_the_server_closed_is_tried_once_more(
+    server: GroundTruthServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from crossover.client.connection import Connection
+
+    start = Connection.start
+    broken: list[int] = []
+
+    def start_or_break(self: Connection, *args: Any) -> bool:
+        # The first request on a connection that has served before finds it closed.
+        if self.used and not broken:
+            broken.append(self.fd)
+            self.reset_response()
+            raise ConnectionResetError(104, "reset")
+        return start(self, *args)
+
+    monkeypatch.setattr(Connection, "start", start_or_break)
+    found = measure(server, tmp_path, "", Load(concurrency=1, reuse_connections=True), count=3)
+    assert broken
+    assert found.requests["status"].tolist() == ["ok"] * 3
+    assert found.requests["attempts"].tolist() == [1, 2, 1]
