@@ -125,7 +125,9 @@ def _sentence(times: Sequence[Comparison], ledger: Confound | None) -> str:
     sentence = "; ".join(parts)
     if any(kind == "once" for kind, _ in leaders):
         sentence += " (one run each: nothing is decided)"
-    return f"{sentence[0].upper()}{sentence[1:]}."
+    # A variant's name keeps its letters; only our own words begin with a capital.
+    own = sentence.startswith(("the ", "no difference"))
+    return f"{sentence[0].upper() if own else sentence[0]}{sentence[1:]}."
 
 
 def _reasons(context: Context, first: str, second: str, workload: Workload) -> list[str]:

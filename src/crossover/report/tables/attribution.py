@@ -38,7 +38,8 @@ def build(context: Context) -> Table | None:
     ]
     lead = (
         "Aggregate decode throughput = running requests x acceptance length / step time. The factors multiply to the "
-        "ratio; each is above 1 where it helps the first. Intervals are the ranges that the engine logs printed."
+        "ratio; each is above 1 where it helps the first. Intervals are the ranges that the engine logs printed; of "
+        "repeats the first is taken apart."
     )
     return Table("attribution", "Where the decode difference comes from", lead, columns, rows, shown=60)
 
