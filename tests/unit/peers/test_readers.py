@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from crossover import cli
+from crossover.audits import audit_table, make_table
 from crossover.errors import InputError
 from crossover.peers import TOOLS, read_output
 from crossover.peers.console import blocks, number
@@ -239,3 +240,17 @@ def test_aiperf_summary() -> None:
     assert found["metrics"]["icl_s"]["max"] == pytest.approx(0.065)
     assert "itl_s" not in found["metrics"]
     assert found["metrics"]["output_tok_s"]["value"] == 80.0
+
+
+@pytest.mark.parametrize(
+    ("duration", "peak", "impossible"), [(1.25, 108.0, False), (2.5, 52.0, True), (1.25, 200.0, False)]
+)
+def test_a_peak_over_whole_seconds_may_lie_below_the_mean_of_a_short_run(
+    duration: float, peak: float, impossible: bool
+) -> None:
+    # 160 tokens: in 1.25 s (128 a second) two seconds of 108 can hold them; in 2.5 s (64) three of 52 cannot.
+    data = {**VLLM, "duration": duration, "total_output_tokens": 160, "max_output_tokens_per_s": peak}
+    data["output_throughput"] = 160 / duration
+    (report,) = read_output(json.dumps(data))
+    findings = audit_table(make_table(report.to_table())).findings
+    assert any("peak" in finding.subject and finding.verdict == "impossible" for finding in findings) is impossible

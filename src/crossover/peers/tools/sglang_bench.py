@@ -212,4 +212,4 @@ def plan(run: PeerRun, _out: Path) -> Plan:
     )
 
 
-TOOL = Tool("sglang-bench", "sglang.bench_serving", recognises, read, environment="sglang-0.5.23-cpu", plan=plan)
+TOOL = Tool("sglang-bench", "sglang.bench_serving", recognises, read, environment="sglang-bench-0.5.23", plan=plan)

@@ -1,0 +1,1 @@
+../../engines/sglang-0.5.23-cpu/crossover_cpu_kernels.py
