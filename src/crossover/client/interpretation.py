@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
@@ -79,7 +78,7 @@ def interpret(
     for request in sorted(by_request.keys() - seen):
         tables.add(by_request[request], None)
     events, requests = tables.frames()
-    fitness = _fitness(recording_dir, about, requests, tables.coalesced, limits or FitnessLimits())
+    fitness = fitness_of(recording_dir, about, tables.coalesced, limits or FitnessLimits())
     findings = findings_of(events, requests, fitness, about, tables.unknown_fields)
     if about["clock"] == "user":
         events["t_kernel_ns"] = pd.array([None] * len(events), dtype="Int64")
@@ -96,22 +95,6 @@ def _load_about(recording_dir: Path) -> dict[str, Any]:
         finish_spool(recording_dir)
     about: dict[str, Any] = json.loads(file.read_text())
     return about
-
-
-def _fitness(
-    recording_dir: Path, about: dict[str, Any], requests: pd.DataFrame, coalesced: int, limits: FitnessLimits
-) -> dict[str, Any]:
-    stamps = pq.read_table(recording_dir / READS_NAME, columns=["t_kernel_ns", "t_user_ns"])
-    sent = requests[requests["sent_ns"].notna() & requests["scheduled_ns"].notna()]
-    return fitness_of(
-        stamps["t_kernel_ns"].fill_null(-1).to_numpy(),
-        stamps["t_user_ns"].to_numpy(),
-        (sent["sent_ns"] - sent["scheduled_ns"]).to_numpy(np.int64),
-        clock=about["clock"],
-        coalesced_reads=coalesced,
-        observed=about.get("observed") or {},
-        limits=limits,
-    )
 
 
 def _rescale(events: pd.DataFrame, requests: pd.DataFrame, scale: float) -> None:

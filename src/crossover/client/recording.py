@@ -8,12 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow.parquet as pq
-
 from crossover.client.connection import Target
 from crossover.client.fitness import FitnessLimits, fitness_of
-from crossover.client.observed import Observed, raise_file_limit
+from crossover.client.observed import raise_file_limit
 from crossover.client.recorder import Recorder
 from crossover.client.schedule import make_schedule
 from crossover.client.settings import Endpoint, Load, Progress, Sampling
@@ -64,8 +61,8 @@ def record(
     finally:
         spool.close()
     finish_spool(out_dir)
-    fitness = _fitness(out_dir, about["clock"], observed)
-    _write(out_dir, about | {"state": "finished", "observed": asdict(observed), "fitness": fitness})
+    about |= {"state": "finished", "observed": asdict(observed)}
+    _write(out_dir, about | {"fitness": fitness_of(out_dir, about, None, FitnessLimits())})
 
 
 def _about(endpoint: Endpoint, load: Load, sampling: Sampling, prompts: int) -> dict[str, Any]:
@@ -84,17 +81,3 @@ def _write(out_dir: Path, about: Mapping[str, Any]) -> None:
     partial = out_dir / f"{RECORDING_NAME}.partial"
     partial.write_text(json.dumps(about, indent=1))
     partial.replace(out_dir / RECORDING_NAME)
-
-
-def _fitness(out_dir: Path, clock: str, observed: Observed) -> dict[str, Any]:
-    stamps = pq.read_table(out_dir / READS_NAME, columns=["t_kernel_ns", "t_user_ns"])
-    sends = pq.read_table(out_dir / SENDS_NAME, columns=["scheduled_ns", "sent_ns"]).to_pandas().dropna()
-    return fitness_of(
-        stamps["t_kernel_ns"].fill_null(-1).to_numpy(),
-        stamps["t_user_ns"].to_numpy(),
-        (sends["sent_ns"] - sends["scheduled_ns"]).to_numpy(np.int64),
-        clock=clock,
-        coalesced_reads=None,
-        observed=asdict(observed),
-        limits=FitnessLimits(),
-    )
