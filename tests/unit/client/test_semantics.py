@@ -175,6 +175,10 @@ def test_two_choices_are_told_apart(recording: Make) -> None:
     assert output.groupby("choice")["t"].diff().dropna().tolist() == pytest.approx([0.020] * 4)
     assert figures(found)["ttft_s"]["mean"] == pytest.approx(0.100)
     assert figures(found)["output_tok_s"] == pytest.approx(6 / 0.150)
+    # Within a choice the gaps are 20 ms; a time per token of the two together has no meaning.
+    assert figures(found)["icl_s"]["mean"] == pytest.approx(0.020)
+    assert figures(found)["itl_s"]["mean"] == pytest.approx(0.020)
+    assert figures(found)["tpot_s"]["mean"] is None
 
 
 def test_malformed_event(recording: Make) -> None:
