@@ -1,0 +1,271 @@
+"""The real clients against a hub that misbehaves: every fault ends in the right bytes or in the right error."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from local_hub import Fault, Repository
+
+from crossover import hubs
+from crossover.hubs import HubError, Snapshot, fetching
+from crossover.hubs.base import is_full
+from crossover.hubs.cache import place_of
+
+COMMIT, OTHER = "a" * 40, "b" * 40
+REPO = "owner/model"
+SHARD = "model-00001-of-00002.safetensors"
+TOKENS = {"huggingface": "HF_TOKEN", "modelscope": "MODELSCOPE_API_TOKEN"}
+
+pytestmark = pytest.mark.usefixtures("quick")
+
+
+@pytest.fixture(params=sorted(TOKENS))
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+def files_of(hub, commit=COMMIT):
+    return {name: content for name, content in hub.repositories[REPO].commits[commit].items() if name[0] != "."}
+
+
+def read_back(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def fails(hub, name, kind, repo=REPO, commit=COMMIT):
+    """Fetches, expects that kind of error, and that nothing stands in the snapshot's place; returns its line."""
+    snapshot = Snapshot(name, repo, commit)
+    with pytest.raises(HubError) as raised:
+        hubs.fetch(snapshot, lambda line: None)
+    assert raised.value.kind == kind, raised.value
+    assert "\n" not in str(raised.value)
+    assert not place_of(snapshot).folder.exists()
+    return str(raised.value)
+
+
+def arrives(hub, name, said=None):
+    weights = hubs.fetch(Snapshot(name, REPO, COMMIT), (said if said is not None else []).append)
+    assert read_back(weights.folder) == files_of(hub)
+    return weights
+
+
+def test_files_arrive_with_their_digests_and_only_once(hub, name, said):
+    weights = arrives(hub, name, said)
+    asked = len(hub.asked)
+    again = hubs.fetch(Snapshot(name, REPO, COMMIT), said.append)
+    assert again == weights
+    assert len(hub.asked) == asked
+    # Independent of our own hashing.
+    printed = subprocess.run(["sha256sum", SHARD], cwd=weights.folder, capture_output=True, text=True, check=True)
+    assert weights.manifest[SHARD].sha256 == printed.stdout.split()[0]
+
+
+def test_branches_are_resolved_and_may_move(hub, name):
+    ours = hubs.get_hub(name)
+    assert ours.resolve(REPO, ours.default_branch) == COMMIT
+    repository = hub.repositories[REPO]
+    repository.commits[OTHER] = {"config.json": b"{}"}
+    repository.branches[ours.default_branch] = OTHER
+    assert ours.resolve(REPO, ours.default_branch) == OTHER
+    assert ours.resolve(REPO, COMMIT) == COMMIT
+    arrives(hub, name)  # the commit that was asked for, not the branch
+
+
+@pytest.mark.parametrize("file", [SHARD, "config.json"])
+def test_a_flipped_byte_of_the_same_length_is_noticed_and_fetched_again(hub, name, said, file):
+    hub.faults = [Fault("flipped", file, times=1)]
+    arrives(hub, name, said)
+    assert len(hub.downloads(file)) == 2
+
+
+def test_a_file_that_always_comes_wrong_is_an_error(hub, name):
+    hub.faults = [Fault("flipped", SHARD)]
+    line = fails(hub, name, "corrupt")
+    assert SHARD in line
+    assert "wrong twice" in line
+
+
+def test_a_cut_transfer_goes_on_where_it_stopped(hub, name):
+    hub.faults = [Fault("cut", SHARD, times=1)]
+    arrives(hub, name)
+    first, second = hub.downloads(SHARD)
+    assert first is None
+    # Half of 40 kB came; one client keeps all of it, the other whole blocks of 4 kB.
+    assert int(second.removeprefix("bytes=").removesuffix("-")) in (len(files_of(hub)[SHARD]) // 2, 4 * 4096)
+
+
+def test_a_transfer_that_is_always_cut_is_an_error_and_the_rest_is_kept(hub, name):
+    hub.faults = [Fault("cut", SHARD)]
+    assert SHARD in fails(hub, name, "offline")
+    hub.faults = []
+    asked = len(hub.downloads("config.json"))
+    arrives(hub, name)
+    assert len(hub.downloads("config.json")) == asked == 1
+
+
+def test_a_body_of_nothing_is_named_as_such(hub, name):
+    hub.faults = [Fault("empty", SHARD)]
+    line = fails(hub, name, "empty")
+    assert "without a single byte" in line
+    assert "proxy" in line
+
+
+def test_too_many_requests_are_waited_for(hub, name, said):
+    hub.faults = [Fault("limited", None, times=1), Fault("limited file", SHARD, times=1)]
+    arrives(hub, name, said)
+
+
+def test_too_many_requests_for_good_are_an_error(hub, name, monkeypatch):
+    monkeypatch.setattr(fetching, "LONGEST_WAIT_S", 0.01)
+    hub.faults = [Fault("limited", None)]
+    assert "too many requests" in fails(hub, name, "rate_limited")
+
+
+def test_slow_is_no_error(hub, name):
+    hub.faults = [Fault("slow", SHARD)]
+    arrives(hub, name)
+
+
+def test_a_gated_repository_wants_a_token_which_reaches_no_file(hub, name, monkeypatch, tmp_path, said):
+    hub.repositories[REPO].gated = True
+    hub.token = "canary-4f1d9e6b"
+    assert TOKENS[name] in fails(hub, name, "gated")
+    monkeypatch.setenv(TOKENS[name], hub.token)
+    arrives(hub, name, said)
+    ours = hubs.get_hub(name)
+    assert ours.resolve(REPO, ours.default_branch) == COMMIT
+    assert hub.token not in "".join(said)
+    left = [path for path in tmp_path.rglob("*") if path.is_file() and hub.token.encode() in path.read_bytes()]
+    assert left == []
+
+
+def test_what_is_not_there_is_told_apart(hub, name):
+    assert "no such repository" in fails(hub, name, "missing", repo="owner/none")
+    assert "no such" in fails(hub, name, "missing", commit=OTHER)
+    hub.faults = [Fault("not there", "notes/read.txt")]
+    assert "notes/read.txt" in fails(hub, name, "missing")
+    with pytest.raises(HubError, match="nowhere"):
+        hubs.get_hub(name).resolve(REPO, "nowhere")
+
+
+def test_a_hub_that_lists_nothing(hub, name):
+    hub.faults = [Fault("nothing listed")]
+    assert "lists no files" in fails(hub, name, "empty")
+
+
+def test_without_a_network_the_cache_serves_and_the_rest_is_one_line(hub, name, monkeypatch):
+    weights = arrives(hub, name)
+    for variable in ("HF_ENDPOINT", "MODELSCOPE_ENDPOINT"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:9")  # nothing listens on the discard port
+    assert hubs.fetch(Snapshot(name, REPO, COMMIT), print) == weights
+    assert "network" in fails(hub, name, "offline", commit=OTHER)
+    with pytest.raises(HubError) as raised:
+        hubs.get_hub(name).resolve(REPO, "main")
+    assert raised.value.kind == "offline"
+
+
+def test_a_shard_that_was_published_cut_short(hub, name):
+    hub.repositories[REPO].commits[COMMIT][SHARD] = hub.repositories[REPO].commits[COMMIT][SHARD][:-100]
+    line = fails(hub, name, "unloadable")
+    assert SHARD in line
+    assert "publisher" in line
+
+
+def test_tokenizer_files_alone_come_early(hub, name):
+    weights = hubs.fetch(Snapshot(name, REPO, COMMIT, "tokenizer"), print)
+    assert set(weights.manifest) == {"tokenizer.json", "config.json"}
+    assert hub.downloads(SHARD) == []
+
+
+def test_draft_and_target_never_share_a_folder(hub, name):
+    hub.repositories["owner/draft"] = Repository({COMMIT: dict(files_of(hub))}, {})
+    folders = {hubs.fetch(Snapshot(name, repo, COMMIT), print).folder for repo in (REPO, "owner/draft")}
+    assert len(folders) == 2
+    assert not any(one != other and one.is_relative_to(other) for one in folders for other in folders)
+
+
+def test_files_that_were_changed_are_fetched_again_and_only_those(hub, name, said):
+    weights = arrives(hub, name)
+    shard = weights.folder / SHARD
+    content = shard.read_bytes()
+    shard.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    (weights.folder / "config.json").unlink()
+    before = len(hub.asked)
+    arrives(hub, name, said)
+    assert sorted(asked[1] for asked in hub.asked[before:]) == ["config.json", SHARD]
+
+
+def test_what_a_killed_fetch_left_is_used(hub, name):
+    weights = arrives(hub, name)
+    place = place_of(Snapshot(name, REPO, COMMIT))
+    place.folder.rename(place.staging)  # as if killed before the last step, with its memory or without
+    place.memory.unlink()
+    (place.staging / SHARD).write_bytes(b"rubbish")
+    before = len(hub.asked)
+    assert arrives(hub, name).manifest.keys() == weights.manifest.keys()
+    assert [asked[1] for asked in hub.asked[before:]] == [SHARD]
+
+
+FETCH = """
+import shutil, sys, types
+from crossover import hubs
+if "blind" in sys.argv:
+    shutil.disk_usage = lambda path: types.SimpleNamespace(free=1 << 40)
+hubs.fetch(hubs.Snapshot(sys.argv[1], "owner/model", "a" * 40), lambda line: print(line, flush=True))
+"""
+
+
+def fetch_elsewhere(*words):
+    """Starts a process that fetches; words before the hub's name are the command that it runs under."""
+    *under, name = words
+    return subprocess.Popen(
+        [*under, sys.executable, "-c", FETCH, name, *(["blind"] if under else [])],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+
+
+def test_two_processes_on_one_cache_download_once(hub, name):
+    hub.faults = [Fault("slow", SHARD)]
+    processes = [fetch_elsewhere(name) for _ in range(2)]
+    told = [process.communicate(timeout=60)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], told
+    assert all(len(hub.downloads(file)) == 1 for file in files_of(hub))
+    arrives(hub, name)
+
+
+def test_a_disk_that_is_too_small_is_told_before_anything_comes(hub, name, monkeypatch):
+    monkeypatch.setattr("crossover.hubs.fetching.shutil.disk_usage", lambda path: type("Usage", (), {"free": 10_000})())
+    assert "CROSSOVER_CACHE" in fails(hub, name, "disk_full")
+    assert hub.asked == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="mounts a disk, which root may")
+def test_a_disk_that_fills_up_meanwhile(hub, name, cache):
+    # A real disk with room for the small files, in a mount namespace of its own; the look at the room is blinded.
+    cache.mkdir()
+    mounted = f'mount -t tmpfs -o size=40k none {cache} && exec "$@"'
+    process = fetch_elsewhere("unshare", "--mount", "sh", "-c", mounted, "sh", name)
+    told = process.communicate(timeout=60)[0]
+    if "permission" in told.lower() or "not permitted" in told:
+        pytest.skip(told.strip().splitlines()[-1])
+    assert process.returncode == 1
+    assert "no room on the disk" in told.splitlines()[-1]
+
+
+def test_no_room_is_known_in_whatever_it_is_wrapped():
+    wrapped = RuntimeError("the client says nothing")
+    wrapped.__cause__ = OSError(errno.ENOSPC, "full")
+    assert is_full(wrapped)
+    assert not is_full(OSError(errno.EACCES, "no"))
