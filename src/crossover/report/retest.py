@@ -7,14 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crossover.report.formatting import interval, join, number, tokens
-from crossover.report.labels import workload_label
+from crossover.report.formatting import interval, join, number, slug, tokens
+from crossover.report.labels import cell_label, workload_label
 from crossover.report.pairing import Workload, grouped, ratio_of
 from crossover.report.quantities import QUANTITIES
 from crossover.report.sheet import Cell, RetestItem, Sheet
 from crossover.report.timeline import cell_seconds, shares
 from crossover.statistics import Ratio
 
+# Cells whose metrics an item without cells of its own tells.
+MAX_CELLS = 8
 # What an item may change beside the metric that decides it.
 ALSO_SHOWN = ("e2e_s", "stable_decode_tok_s", "ttft_s")
 
@@ -64,7 +66,7 @@ def outcome(sheet: Sheet, item: RetestItem) -> Outcome:
     if not item.applied:
         return Outcome(False, change, ["not run"], "open", rule, predicted, True)
     if not item.cells:
-        return Outcome(True, change, [_without_cells(item)], "read it from the page", rule, 0.0, False)
+        return Outcome(True, change, _without_cells(sheet, item), "read the effect", rule, 0.0, False)
     if not any(cell.ok for cell in item.cells):
         return Outcome(False, change, ["the measurement failed"], "open", rule, cost, guessed)
     told = list(_by_place(found)) or ["no base cell to compare with"]
@@ -180,10 +182,32 @@ def _value(value: Any) -> str:
     return json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else str(value)
 
 
-def _without_cells(item: RetestItem) -> str:
+def _without_cells(sheet: Sheet, item: RetestItem) -> list[str]:
+    """Returns what an item without cells asked of what is there: metrics of the base, diagnoses of its logs."""
     change = item.document.get("change")
-    parts = list(change) if isinstance(change, Mapping) else []
-    return f"no GPU work: {join([part for part in parts if part]) or 'nothing'} alone"
+    change = change if isinstance(change, Mapping) else {}
+    wanted = (change.get("metrics") or {}).get("wanted") or ()
+    told = [*_metrics_of_base(sheet, [name for name in wanted if name in QUANTITIES])]
+    told += [_diagnosed(sheet, str(name)) for name in change.get("diagnoses") or ()]
+    return told or ["no GPU work: see the tables"]
+
+
+def _metrics_of_base(sheet: Sheet, names: Sequence[str]) -> Iterator[str]:
+    for cell in sheet.good[:MAX_CELLS] if names else ():
+        parts = []
+        for name in names:
+            reading, quantity = cell.reading(name), QUANTITIES[name]
+            figure = "withheld" if reading.withheld else f"{number(reading.value)} {quantity.unit}"
+            parts.append(f"{quantity.label} {figure}")
+        yield f"{cell_label(cell)}: {', '.join(parts)}"
+
+
+def _diagnosed(sheet: Sheet, name: str) -> str:
+    for cell in [*sheet.cells, *sheet.retest_cells]:
+        for one in cell.engine_report.get("diagnoses") or ():
+            if isinstance(one, Mapping) and slug(str(one.get("name"))) == slug(name):
+                return f"{cell.variant}: {one.get('conclusion')}"
+    return f"{name.replace('-', ' ')}: no log says so"
 
 
 def _by_place(found: Sequence[Effect]) -> Iterator[str]:

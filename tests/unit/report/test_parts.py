@@ -108,6 +108,23 @@ def test_retest_effect_and_rule(tmp_path: Path, sheets: ModuleType) -> None:
     assert (told.decision, told.gpu_hours, told.predicted) == ("open", 3.1, True)
 
 
+def test_items_without_cells_read_what_is_there(tmp_path: Path, sheets: ModuleType) -> None:
+    factory = sheets.SheetFactory(tmp_path)
+    report = {"diagnoses": [{"name": "kda_verify_fell_back", "conclusion": "limits forbid the fast path"}]}
+    factory.sheet["cells"] = [factory.cell("sglang", 64_000, sheets.metrics("sglang", 64_000), engine_report=report)]
+    changes = [{"metrics": {"wanted": ["ttft_s", "ttfot_s"]}}, {"diagnoses": ["kda-verify-fell-back", "all-reduce"]}]
+    factory.sheet["retest"] = [
+        {"id": number, "title": "x", "status": "measured", "cells": [], "change": change, "decision": {"text": "y"}}
+        for number, change in enumerate(changes)
+    ]
+    sheet = read_sheet(factory.write(), tmp_path)
+    first, second = (outcome(sheet, item) for item in sheet.retest)
+    # TTFOT of the factory is 1.3 x TTFT: 41.7 and 54.2 s.
+    assert first.effects == ["sglang, random, 64K, c10: TTFT 41.7 s, TTFOT 54.2 s"]
+    assert second.effects == ["sglang: limits forbid the fast path", "all reduce: no log says so"]
+    assert first.gpu_hours == 0.0
+
+
 def test_change_in_words() -> None:
     change = {"variants": {"a": {"inherits": "vllm", "arguments": {"dcp-size": None, "max-len": 210}}}}
     assert describe_change(change) == "a: without dcp-size, max-len 210"
