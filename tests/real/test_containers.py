@@ -125,7 +125,12 @@ def test_weights_are_mounted_read_only_and_the_container_has_few_rights(start, r
             {"command": ["python3", "-c", program]},
             str(weights),
             "k1",
-            options={"image": IMAGE, "shm_size": "1g", "ulimits": {"stack": 67108864}, "ipc": "private"},
+            options={
+                "image": IMAGE,
+                "shm_size": "1g",
+                "ulimits": {"stack": 67108864, "nofile": 4096, "nproc": 4096},
+                "ipc": "private",
+            },
         )
     )
     ended(server)

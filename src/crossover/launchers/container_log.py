@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -20,11 +20,16 @@ class LogFollower(threading.Thread):
     The container's runtime keeps the log meanwhile, so nothing waits for this thread: if our process is
     killed, the engine goes on writing. A runtime whose stamps are coarser than a nanosecond (Podman: a
     second) has them replaced by the time at which the line arrived here.
+
+    Args:
+        connect: opens the stream; called in this thread, since it may wait for the first line.
+        path: the file, added to.
+        secrets: name to value; a value is replaced by its name.
     """
 
-    def __init__(self, stream: Iterable[bytes], path: Path, secrets: Mapping[str, str]) -> None:
+    def __init__(self, connect: Callable[[], Iterable[bytes]], path: Path, secrets: Mapping[str, str]) -> None:
         super().__init__(name=f"log of {path.parent.name}", daemon=True)
-        self._stream, self._path = stream, path
+        self._connect, self._path = connect, path
         self._secrets = {value.encode(): f"[{name}]".encode() for name, value in secrets.items() if len(value) > 3}
 
     def run(self) -> None:
@@ -37,7 +42,7 @@ class LogFollower(threading.Thread):
 
     def _chunks(self) -> Iterable[bytes]:
         try:
-            yield from self._stream
+            yield from self._connect()
         except Exception:  # the connection ends in many ways when a container is removed under it
             return
 

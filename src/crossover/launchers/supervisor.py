@@ -133,6 +133,7 @@ class Supervisor:
         self._starter = os.getppid()
         self._stop_asked = False
         self._deadline: float | None = None
+        self._group_at: float | None = None
         self._forced = False
         self._output_open = True
         self._status: int | None = None
@@ -176,6 +177,7 @@ class Supervisor:
             for key, _ in self._selector.select(timeout=self._patience()):
                 key.data(key.fd)
             self._reap()
+            self._ask_group_if_due()
             if os.getppid() != self._starter and not self._stop_asked:
                 self._ask_stop(self._grace_s)
             if self._status is not None and self._all_gone():
@@ -233,6 +235,13 @@ class Supervisor:
         self._hurry(grace_s)
         if not self._stop_asked and self._status is None:
             self._stop_asked = True
+            # The server alone first, as container runtimes do: one whose workers end before it reports a crash.
+            os.kill(self._child.pid, signal.SIGTERM)
+            self._group_at = time.monotonic() + grace_s / 2
+
+    def _ask_group_if_due(self) -> None:
+        if self._group_at is not None and time.monotonic() >= self._group_at:
+            self._group_at = None
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._child.pid, signal.SIGTERM)
 

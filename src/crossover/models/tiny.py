@@ -30,7 +30,7 @@ class TinyModel:
         layers: transformer blocks.
         hidden: width of the residual stream.
         intermediate: width of the feed-forward layer.
-        heads: attention heads, also of keys and values.
+        heads: attention heads, also of keys and values (vLLM on the CPU takes no head narrower than 32).
         vocabulary: tokens, 256 bytes and the special ones included.
         context: positions that the configuration allows, in tokens.
         texts: files to train the tokenizer on; none means built-in English-looking text.
@@ -40,7 +40,7 @@ class TinyModel:
     layers: int = 2
     hidden: int = 64
     intermediate: int = 128
-    heads: int = 4
+    heads: int = 2
     vocabulary: int = 1000
     context: int = 32768
     texts: tuple[Path, ...] = ()

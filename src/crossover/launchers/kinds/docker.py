@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import docker
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
@@ -32,6 +32,7 @@ _OPTIONS = frozenset(
 )
 _POLL_S = 0.2
 _LOG_END_S = 5.0
+_SILENCE_S = 7 * 24 * 3600
 
 
 class ContainerServer:
@@ -51,8 +52,7 @@ class ContainerServer:
 
     def follow(self, secrets: Mapping[str, str]) -> None:
         """Starts copying the container's log."""
-        stream = self._container.logs(stream=True, follow=True, timestamps=True)
-        self._follower = LogFollower(stream, self.log_path, secrets)
+        self._follower = LogFollower(lambda: _log_stream(str(self._container.id)), self.log_path, secrets)
         self._follower.start()
 
     def owns_port(self) -> bool | None:
@@ -148,7 +148,7 @@ class DockerLauncher:
         try:
             container = _create(connect(), settings)
         except LaunchError:
-            forget_record(live_dir)
+            forget_record(live_dir)  # nothing was left behind
             raise
         server = ContainerServer(container, record, live_dir, address, within.model_name)
         shown = redact_command(within.command, engine.secret_arguments, tuple(secrets.values()))
@@ -170,10 +170,16 @@ class DockerLauncher:
         return True
 
 
-def connect() -> docker.DockerClient:
+def _log_stream(container_id: str) -> Iterable[bytes]:
+    # A connection of its own that may be silent for long: Podman does not even answer before the first line.
+    container = connect(timeout_s=_SILENCE_S).containers.get(container_id)
+    return cast(Iterable[bytes], container.logs(stream=True, follow=True, timestamps=True))
+
+
+def connect(timeout_s: float = 60) -> docker.DockerClient:
     """Returns a client of the daemon that the environment names; LaunchError if none answers."""
     try:
-        client = docker.from_env()
+        client = docker.from_env(timeout=int(timeout_s))
         client.ping()
     except DockerException as error:
         reason = str(error).split("(Caused by")[0].strip().splitlines()[0][:200]
