@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Container, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from crossover.hubs.cache import memory_of_folder
-from crossover.hubs.manifest import FileFacts, hash_files, read_memory, write_memory
+from crossover.hubs.manifest import Manifest, hash_files, read_memory, write_memory
+
+_NEVER = -1
 
 
 def faults(folder: Path, wanted: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -26,6 +30,12 @@ def verify_folder(folder: Path, wanted: Mapping[str, Mapping[str, Any]]) -> list
     return _compare(folder, wanted, trust=False)
 
 
+def remembered(folder: Path) -> dict[str, dict[str, Any]]:
+    """Returns what a folder of the cache held when it was fetched, in the form that `faults` takes."""
+    memory = read_memory(memory_of_folder(folder))
+    return {name: {"size": facts.size, "sha256": facts.sha256} for name, facts in memory.items()}
+
+
 def _compare(folder: Path, wanted: Mapping[str, Mapping[str, Any]], trust: bool) -> list[str]:
     memory_file = memory_of_folder(folder)
     memory = read_memory(memory_file)
@@ -33,12 +43,10 @@ def _compare(folder: Path, wanted: Mapping[str, Mapping[str, Any]], trust: bool)
     if trust:
         doubtful = [name for name in doubtful if name not in memory or not memory[name].fits(folder / name)]
     read = hash_files(folder, doubtful)
-    if any(memory.get(name) != facts for name, facts in read.items()):
-        _remember(memory_file, {**memory, **read})
-    known = {**memory, **read}
     for name, facts in wanted.items():
-        if name not in found and known[name].sha256 != facts["sha256"]:
+        if name not in found and (read.get(name) or memory[name]).sha256 != facts["sha256"]:
             found[name] = f"{name} has other bytes than were fetched"
+    _remember(memory_file, memory, read, found)
     # Engines load every shard that they find.
     for path in folder.rglob("*.safetensors"):
         if (name := path.relative_to(folder).as_posix()) not in wanted:
@@ -62,8 +70,13 @@ def _by_size(folder: Path, wanted: Mapping[str, Mapping[str, Any]]) -> tuple[dic
     return found, left
 
 
-def _remember(file: Path, manifest: Mapping[str, FileFacts]) -> None:
-    try:
-        write_memory(file, manifest)
-    except OSError:
-        return  # a cache that we may only read: the next look reads again
+def _remember(file: Path, memory: Manifest, read: Manifest, wrong: Container[str]) -> None:
+    """Remembers what the files that are right look like now; a wrong one keeps the digest that it should have, and is
+    read again each time."""
+    new = {name: facts for name, facts in read.items() if name not in wrong}
+    new |= {name: replace(memory[name], mtime_ns=_NEVER) for name in read if name in wrong and name in memory}
+    if all(memory.get(name) == facts for name, facts in new.items()):
+        return
+    # A cache that we may only read: the next look reads again.
+    with contextlib.suppress(OSError):
+        write_memory(file, {**memory, **new})

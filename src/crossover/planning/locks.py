@@ -27,10 +27,15 @@ class Locks:
     models: Mapping[str, str] = field(default_factory=dict)
     images: Mapping[str, str] = field(default_factory=dict)
 
+    @staticmethod
+    def name_of(model: Mapping[str, Any]) -> tuple[str, str]:
+        """Returns `HUB:REPO@REVISION` of a hub model, and the revision: the hub's default where none is given."""
+        revision = str(model.get("commit", "main" if model["hub"] == "huggingface" else "master"))
+        return f"{model['hub']}:{model.get('repo')}@{revision}", revision
+
     def commit(self, model: Mapping[str, Any]) -> str | dict[str, str]:
         """Returns the commit of a hub model, or `{"unresolved": name}`."""
-        wanted = str(model.get("commit", "main" if model["hub"] == "huggingface" else "master"))
-        name = f"{model['hub']}:{model.get('repo')}@{wanted}"
+        name, wanted = self.name_of(model)
         if COMMIT.fullmatch(wanted):
             return wanted
         return self.models.get(name) or {"unresolved": name}

@@ -1,0 +1,48 @@
+"""What an image's tag points to now, asked of its registry through the Docker API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crossover.errors import CrossoverError
+
+
+def digest_of(reference: str, client: Any = None) -> str:
+    """Returns `NAME@sha256:...` for a reference such as `vllm/vllm-openai:v0.27.1`.
+
+    The digest is that of the whole image, over all its platforms, so that one lock serves every machine.
+
+    Args:
+        client: a Docker client instead of that of the environment.
+
+    Raises:
+        CrossoverError: no Docker daemon answers, or the registry does not have it.
+    """
+    import docker
+    from docker.errors import APIError, DockerException
+
+    try:
+        found = (client or docker.from_env()).images.get_registry_data(reference).id
+    except APIError as error:
+        raise CrossoverError(f"{reference}: {_said(error)}") from error
+    except DockerException as error:
+        raise CrossoverError(
+            f"{reference}: no Docker daemon answers to ask its registry; start one, or set DOCKER_HOST"
+        ) from error
+    return f"{_without_tag(reference)}@{found}"
+
+
+def _said(error: Any) -> str:
+    said = " ".join(str(error.explanation or error).split())
+    status = error.status_code
+    if status in (401, 403) or "denied" in said or "unauthorized" in said:
+        return f"its registry does not have it, or wants a login (`docker login`): {said}"
+    if status == 404:
+        return f"its registry has no such image: {said}"
+    return f"its registry cannot be asked ({said}); check the network"
+
+
+def _without_tag(reference: str) -> str:
+    """Returns the name of an image: what follows the last colon is a tag, unless it holds a slash (a port)."""
+    name, colon, tag = reference.rpartition(":")
+    return name if colon and "/" not in tag else reference

@@ -1,0 +1,250 @@
+"""Manifests, the check of safetensors, the cache's paths and the progress line, by hand-made files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+import subprocess
+
+import pytest
+
+from crossover import hubs
+from crossover.errors import CrossoverError, InputError
+from crossover.hubs import Snapshot, manifest, safetensors
+from crossover.hubs.base import HubError, check_name
+from crossover.hubs.cache import memory_of_folder, place_of
+from crossover.hubs.progress import Progress, bytes_in, span
+
+
+def raw(header: bytes, data: bytes = b"") -> bytes:
+    return struct.pack("<Q", len(header)) + header + data
+
+
+def tensor(begin: int, end: int) -> dict:
+    return {"dtype": "U8", "shape": [end - begin], "data_offsets": [begin, end]}
+
+
+WHOLE = raw(json.dumps({"a": tensor(0, 3), "b": tensor(3, 10), "__metadata__": {"format": "pt"}}).encode(), bytes(10))
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (WHOLE, None),
+        (WHOLE[:-1], "wants"),
+        (WHOLE + b"x", "wants"),
+        (WHOLE[:20], "cannot hold its header"),
+        (b"abc", "cannot hold its header"),
+        (b"", "cannot hold its header"),
+        (raw(b"[]"), "not that of a safetensors file"),
+        (raw(b"{"), "not that of a safetensors file"),
+        (raw(b'{"a": {"dtype": "U8"}}'), "not that of a safetensors file"),
+        (raw(b"{}"), None),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 5\n", "cannot hold its header"),
+    ],
+)
+def test_a_file_must_be_as_long_as_its_header_says(tmp_path, content, fault):
+    (tmp_path / "m.safetensors").write_bytes(content)
+    found = safetensors.faults(tmp_path, ["m.safetensors"])
+    assert (found == []) if fault is None else (fault in found[0])
+
+
+def test_our_idea_of_the_format_is_the_library_s(tmp_path):
+    numpy = pytest.importorskip("numpy")
+    save_file = pytest.importorskip("safetensors.numpy").save_file
+    save_file({"x": numpy.arange(12.0), "y": numpy.zeros((3, 4), dtype="int8")}, str(tmp_path / "m.safetensors"))
+    assert safetensors.faults(tmp_path, ["m.safetensors"]) == []
+
+
+def test_shards_are_counted(tmp_path):
+    for number in (1, 3):
+        (tmp_path / f"model-0000{number}-of-00003.safetensors").write_bytes(WHOLE)
+    (tmp_path / "sub").mkdir()
+    index = {"weight_map": {"a": "model-00001-of-00003.safetensors", "b": "model-00002-of-00003.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    (tmp_path / "sub" / "x.safetensors.index.json").write_text('{"weight_map": {"a": "only.safetensors"}}')
+    (tmp_path / "sub" / "only.safetensors").write_bytes(WHOLE)
+    names = manifest.visible_files(tmp_path)
+    assert safetensors.faults(tmp_path, names) == [
+        "model.safetensors.index.json: names model-00002-of-00003.safetensors, not there (1 of 2)",
+        "model: 2 of 3 shards are there",
+    ]
+    assert "sub/x.safetensors.index.json" in names
+
+
+def test_digests_are_those_of_other_programs(tmp_path):
+    (tmp_path / "file").write_bytes(bytes(range(256)) * 9000)  # longer than one block
+    (tmp_path / "empty").write_bytes(b"")
+    facts = manifest.hash_files(tmp_path, ["file", "empty"])
+    for name in facts:
+        printed = subprocess.run(["sha256sum", tmp_path / name], capture_output=True, text=True, check=True).stdout
+        assert facts[name].sha256 == printed.split()[0]
+    # What `git hash-object` gives for a file that holds `hello` without a line end.
+    (tmp_path / "hello").write_bytes(b"hello")
+    assert manifest.git_blob_sha1(tmp_path / "hello") == "b6fc4c620b67d95f953a5c1c1230aaab5db5a1b0"
+
+
+def test_hidden_files_are_not_weights(tmp_path):
+    for name in ("a", ".b", ".c/d", "e/f", "e/.g"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    assert manifest.visible_files(tmp_path) == ["a", "e/f"]
+
+
+@pytest.fixture
+def folder(tmp_path, cache):
+    folder = tmp_path / "weights"
+    folder.mkdir()
+    (folder / "m.safetensors").write_bytes(WHOLE)
+    (folder / "config.json").write_text("{}")
+    return folder
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """The names of the files that are read in full."""
+    seen = []
+    true_hash = manifest.hash_file
+
+    def counted(path):
+        seen.append(path.name)
+        return true_hash(path)
+
+    monkeypatch.setattr(manifest, "hash_file", counted)
+    return seen
+
+
+def wanted_of(described):
+    return {name: {"size": facts.size, "sha256": facts.sha256} for name, facts in described.items()}
+
+
+def test_a_local_folder_is_read_once(folder, reads):
+    wanted = wanted_of(hubs.describe_folder(folder))
+    assert sorted(reads) == ["config.json", "m.safetensors"]
+    assert wanted_of(hubs.describe_folder(folder)) == wanted
+    assert hubs.faults(folder, wanted) == []
+    assert len(reads) == 2
+    assert hubs.verify_folder(folder, wanted) == []
+    assert len(reads) == 4
+
+
+def test_a_file_that_was_only_touched_is_read_and_remembered(folder, reads):
+    wanted = wanted_of(hubs.describe_folder(folder))
+    reads.clear()
+    os.utime(folder / "m.safetensors")
+    assert hubs.faults(folder, wanted) == []
+    assert hubs.faults(folder, wanted) == []
+    assert reads == ["m.safetensors"]
+
+
+def test_what_changed_is_named(folder):
+    wanted = wanted_of(hubs.describe_folder(folder))
+    changed = bytearray(WHOLE)
+    changed[-1] = 1
+    (folder / "m.safetensors").write_bytes(changed)
+    assert hubs.faults(folder, wanted) == ["m.safetensors has other bytes than were fetched"]
+    (folder / "m.safetensors").write_bytes(WHOLE[:-1])
+    assert hubs.faults(folder, wanted) == [f"m.safetensors has {len(WHOLE) - 1} bytes instead of {len(WHOLE)}"]
+    (folder / "m.safetensors").unlink()
+    assert hubs.faults(folder, wanted) == ["m.safetensors is gone"]
+    (folder / "m.safetensors").write_bytes(WHOLE)
+    (folder / "n.safetensors").write_bytes(WHOLE)
+    assert hubs.faults(folder, wanted) == ["n.safetensors was added"]
+
+
+def test_bytes_that_change_behind_the_file_system_need_a_full_check(folder):
+    wanted = wanted_of(hubs.describe_folder(folder))
+    file = folder / "m.safetensors"
+    before = file.stat()
+    with file.open("r+b") as handle:
+        handle.seek(-1, os.SEEK_END)
+        handle.write(b"\1")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert hubs.faults(folder, wanted) == []
+    assert hubs.verify_folder(folder, wanted) == ["m.safetensors has other bytes than were fetched"]
+    # The full check has seen it, and the quick one knows from now on.
+    assert hubs.faults(folder, wanted) == ["m.safetensors has other bytes than were fetched"]
+
+
+def test_a_folder_that_cannot_be_loaded_or_is_none(folder, tmp_path):
+    (folder / "m.safetensors").write_bytes(WHOLE[:-1])
+    with pytest.raises(CrossoverError, match="cannot be loaded: m"):
+        hubs.describe_folder(folder)
+    with pytest.raises(InputError, match="no such folder"):
+        hubs.describe_folder(tmp_path / "none")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="empty"):
+        hubs.describe_folder(tmp_path / "empty")
+
+
+def test_a_cache_that_may_only_be_read_still_checks(folder, reads, monkeypatch):
+    wanted = wanted_of(hubs.describe_folder(folder))
+    memory_of_folder(folder).unlink()
+
+    def refuse(*_):
+        raise PermissionError
+
+    monkeypatch.setattr("crossover.hubs.presence.write_memory", refuse)
+    assert hubs.faults(folder, wanted) == []
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"files": []}', '{"files": {"a": {"size": 1}}}', "\0"])
+def test_a_memory_that_cannot_be_read_is_none(tmp_path, text):
+    (tmp_path / "m.json").write_text(text)
+    assert manifest.read_memory(tmp_path / "m.json") == {}
+
+
+@pytest.mark.parametrize("repo", ["../x", "a/b/c", "", "a b", "/x"])
+def test_repositories_that_are_none(repo):
+    with pytest.raises(InputError, match="no repository"):
+        Snapshot("modelscope", repo, "a" * 40)
+
+
+def test_commits_that_are_none():
+    with pytest.raises(InputError, match="no commit"):
+        Snapshot("modelscope", "a/b", "master")
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../up", "a/../../up", "", "a\\b"])
+def test_remote_names_stay_in_their_folder(name):
+    with pytest.raises(HubError):
+        check_name(name)
+
+
+def test_every_snapshot_has_a_folder_of_its_own(cache):
+    snapshots = [
+        Snapshot(hub, repo, commit * 40, part)
+        for hub in ("modelscope", "huggingface")
+        for repo in ("a/b", "a/b--c", "a--b/c", "ab")
+        for commit in "12"
+        for part in ("weights", "tokenizer")
+    ]
+    assert len({place_of(snapshot).folder for snapshot in snapshots}) == len(snapshots) == 32
+    assert all(place_of(snapshot).folder.is_relative_to(cache) for snapshot in snapshots)
+
+
+def test_the_progress_line(tmp_path):
+    progress = Progress(tmp_path, 4 << 30, print)
+    # By hand: 1 GiB in 10 s is 102.4 MiB/s; 2 GiB are left, at that rate 20 s.
+    progress._samples.extend([(100.0, 1 << 30), (110.0, 2 << 30)])
+    assert progress.line() == "2.00 of 4.00 GiB (50 %), 102.4 MiB/s, 20 s left"
+    progress._samples.append((120.0, 1 << 30))
+    assert "nothing came lately" in progress.line()
+    assert [span(s) for s in (3, 89, 720, 12_000)] == ["3 s", "89 s", "12 min", "3 h 20 min"]
+
+
+def test_bytes_that_are_holes_did_not_come(tmp_path):
+    with (tmp_path / "sparse").open("wb") as handle:
+        handle.truncate(1 << 20)
+    (tmp_path / "full").write_bytes(b"x" * 5000)
+    assert bytes_in(tmp_path) == 5000
+
+
+def test_progress_speaks_while_something_comes(tmp_path):
+    said = []
+    with Progress(tmp_path, 100, said.append, every_s=0.01) as progress:
+        progress._over.wait(0.1)
+    assert said
+    assert hashlib.sha256(b"").hexdigest() == manifest.EMPTY_SHA256

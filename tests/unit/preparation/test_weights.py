@@ -1,0 +1,158 @@
+"""From an experiment to weights, prompts and the folder that a server gets, with weights of a hub and of a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+from local_hub import Repository
+
+from crossover import hubs, models
+from crossover.cli import main
+from crossover.deployment.weights import weights_folder
+from crossover.errors import CrossoverError
+from crossover.experiment import expand, load_experiment
+from crossover.planning import build_plan
+from crossover.planning.receipts import sheet_path, write_sheets
+from crossover.preparation import prepare
+from crossover.recipes import EntryState, Store
+
+COMMIT = "c" * 40
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """The files of a small model with a real tokenizer."""
+    folder = tmp_path_factory.mktemp("tiny") / "model"
+    models.generate(models.TinyModel(), folder)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def plan_of(folder: Path, model: dict):
+    data = {
+        "title": "Weights",
+        "hardware": {"gpu": None, "gpus": 1},
+        "models": {"m": model},
+        "variants": {"v": {"engine": "vllm", "model": "m", "launcher": {"kind": "simulated", "time_scale": 100}}},
+        "workloads": [{"dataset": "random", "input_tokens": 20, "output_tokens": 5, "concurrency": 2, "requests": 2}],
+        "tokenizer": "model",
+    }
+    file = folder / "e.yaml"
+    file.write_text(yaml.safe_dump(data))
+    experiment = load_experiment(file)
+    plan = build_plan(experiment, expand(experiment), Store(folder / "results"))
+    write_sheets(plan)
+    return plan
+
+
+def make(plan, kind, key, said=None):
+    return prepare(sheet_path(plan.store.root, kind, key), plan.store, (said if said is not None else []).append)
+
+
+def weights_keys(plan):
+    """Returns the keys of the tokenizer's and of the model's weights steps."""
+    (prompts,) = {need for step in plan.steps.values() if step.kind == "prompts" for need in step.needs}
+    return prompts[1], plan.deployments[0].server["model"]
+
+
+@pytest.mark.parametrize("name", ["huggingface", "modelscope"])
+def test_prompts_are_built_before_the_weights_have_come(hub, tiny, tmp_path, name):
+    hub.repositories["owner/tiny"] = Repository({COMMIT: dict(tiny)}, {})
+    plan = plan_of(tmp_path, {"hub": name, "repo": "owner/tiny", "commit": COMMIT})
+    tokenizer, model = weights_keys(plan)
+    assert tokenizer != model
+    assert make(plan, "weights", tokenizer)
+    for kind, key in plan.steps:
+        if kind == "prompts":
+            assert make(plan, kind, key)
+    assert hub.downloads("model.safetensors") == []
+    assert make(plan, "weights", model)
+    assert not make(plan, "weights", model)
+    folder = Path(weights_folder(plan.store, model))
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == tiny
+    manifest = json.loads((plan.store.read("weights", model).path / "manifest.json").read_text())
+    assert set(manifest["files"]["config.json"]) == {"size", "sha256"}
+
+
+@pytest.mark.parametrize("name", ["huggingface", "modelscope", "local"])
+def test_weights_that_were_changed_are_noticed_before_a_server_starts_and_made_again(hub, tiny, tmp_path, name):
+    hub.repositories["owner/tiny"] = Repository({COMMIT: dict(tiny)}, {})
+    here = tmp_path / "here"
+    here.mkdir()
+    for file, content in tiny.items():
+        (here / file).write_bytes(content)
+    model = {"hub": "local", "path": "here"} if name == "local" else {"hub": name, "repo": "owner/tiny"}
+    plan = plan_of(tmp_path, model | ({} if name == "local" else {"commit": COMMIT}))
+    key = weights_keys(plan)[1]
+    make(plan, "weights", key)
+    folder = Path(weights_folder(plan.store, key))
+    shard = folder / "model.safetensors"
+    os.utime(shard)  # touched, not changed
+    assert weights_folder(plan.store, key) == str(folder)
+    content = shard.read_bytes()
+    shard.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(CrossoverError, match=r"model\.safetensors has other bytes.*run again"):
+        weights_folder(plan.store, key)
+    assert plan.store.state("weights", key) is EntryState.MISSING
+    if name == "local":
+        shard.write_bytes(content)  # nobody but its owner can mend a local folder
+    assert make(plan, "weights", key)
+    assert weights_folder(plan.store, key) == str(folder)
+    assert shard.read_bytes() == content
+
+
+def test_an_entry_from_another_machine_has_no_files_here(hub, tiny, tmp_path, monkeypatch):
+    hub.repositories["owner/tiny"] = Repository({COMMIT: dict(tiny)}, {})
+    plan = plan_of(tmp_path, {"hub": "huggingface", "repo": "owner/tiny", "commit": COMMIT})
+    key = weights_keys(plan)[1]
+    make(plan, "weights", key)
+    Path(weights_folder(plan.store, key)).rename(tmp_path / "elsewhere")
+    with pytest.raises(CrossoverError, match=r"is gone.*run again"):
+        weights_folder(plan.store, key)
+    assert make(plan, "weights", key)
+    assert weights_folder(plan.store, key)
+
+
+def test_a_name_that_is_not_locked_is_refused(hub, tmp_path):
+    plan = plan_of(tmp_path, {"hub": "modelscope", "repo": "owner/tiny"})
+    with pytest.raises(CrossoverError, match="crossover lock"):
+        make(plan, "weights", weights_keys(plan)[1])
+
+
+def test_lock_then_prepare_uses_the_commit_that_was_locked(hub, tiny, tmp_path, capsys):
+    other = "d" * 40
+    hub.repositories["owner/tiny"] = Repository({COMMIT: dict(tiny), other: {"config.json": b"{}"}}, {"main": COMMIT})
+    model = {"hub": "huggingface", "repo": "owner/tiny", "commit": "main"}
+    plan = plan_of(tmp_path, model)
+    assert main(["lock", str(tmp_path / "e.yaml")]) == 0
+    hub.repositories["owner/tiny"].branches["main"] = other  # the branch moves on
+    plan = plan_of(tmp_path, model)
+    key = weights_keys(plan)[1]
+    make(plan, "weights", key)
+    assert Path(weights_folder(plan.store, key)).name == COMMIT
+    assert main(["lock", "--update", str(tmp_path / "e.yaml")]) == 0
+    assert weights_keys(plan_of(tmp_path, model))[1] != key
+
+
+def test_the_cache_can_be_listed_and_checked(hub, tiny, capsys):
+    hub.repositories["owner/tiny"] = Repository({COMMIT: dict(tiny)}, {})
+    weights = hubs.fetch(hubs.Snapshot("huggingface", "owner/tiny", COMMIT), lambda line: None)
+    assert main(["weights", "ls"]) == 0
+    assert "huggingface:owner/tiny@cccccccccccc" in capsys.readouterr().out
+    assert main(["weights", "verify"]) == 0
+    shard = weights.folder / "model.safetensors"
+    before = shard.stat()
+    content = shard.read_bytes()
+    shard.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    os.utime(shard, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert main(["weights", "verify", "--quick"]) == 0
+    assert main(["weights", "verify", "owner/none"]) == 2
+    assert main(["weights", "verify", "owner/tiny"]) == 1
+    assert "model.safetensors has other bytes" in capsys.readouterr().out
+    # What is wrong is known from now on, and fetched again when it is wanted.
+    assert main(["weights", "verify", "--quick"]) == 1
+    hubs.fetch(hubs.Snapshot("huggingface", "owner/tiny", COMMIT), lambda line: None)
+    assert shard.read_bytes() == content
