@@ -63,7 +63,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "many.yaml").write_text(yaml.safe_dump(experiment(args.cells)))
-        (folder / "empty.smk").write_text('rule report:\n    localrule: True\n')
+        (folder / "empty.smk").write_text("rule report:\n    localrule: True\n")
         start = [sys.executable, "-m", "snakemake", "--cores", "1", "-n", "--quiet", "all"]
         empty = [*start, "--snakefile", "empty.smk", "report"]
         many = [

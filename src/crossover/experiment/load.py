@@ -23,6 +23,7 @@ DEFAULTS: Mapping[str, Any] = {
     "seed": 0,
     "api": "chat",
     "sampling": {},
+    "server_adds_tokens": 0,
 }
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import stats
 
 from crossover.metrics.definition import FloatArray
+from crossover.metrics.quantiles import binomial_cdf, binomial_quantile, t_quantile
 
 CONFIDENCE = 0.95
 Bounds = tuple[float, float]
@@ -65,7 +65,7 @@ def _bound(ordered: FloatArray, fraction: float, confidence: float) -> FloatArra
     """Returns one-sided upper bounds of a quantile, a row each, that hold with `confidence`."""
     count = ordered.shape[1]
     # The highest rank whose one-sided confidence does not exceed what is asked for.
-    rank = int(stats.binom.ppf(confidence, count, fraction))
+    rank = binomial_quantile(confidence, count, fraction)
     while rank > 0 and _covered(rank, count, fraction) > confidence:
         rank -= 1
     if rank >= count or rank < 1:
@@ -79,7 +79,7 @@ def _bound(ordered: FloatArray, fraction: float, confidence: float) -> FloatArra
 
 def _covered(rank: int, count: int, fraction: float) -> float:
     """Probability that the value of this rank (from 1) is at or above the quantile."""
-    return float(stats.binom.cdf(rank - 1, count, fraction))
+    return binomial_cdf(rank - 1, count, fraction)
 
 
 def block_interval(
@@ -118,4 +118,4 @@ def _ratio_half_width(sums: np.ndarray, sizes: np.ndarray, confidence: float) ->
     count = len(sizes)
     residuals = sums - sums.sum() / sizes.sum() * sizes
     error = math.sqrt(count / (count - 1) * float(residuals @ residuals)) / float(sizes.sum())
-    return float(stats.t.ppf(0.5 + confidence / 2, count - 1)) * error
+    return t_quantile(0.5 + confidence / 2, count - 1) * error

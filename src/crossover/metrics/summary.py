@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from crossover.metrics import percentiles
 from crossover.metrics.definition import Definition, FloatArray, Sample, Value
+from crossover.metrics.quantiles import t_quantile
 
 PERCENTILES = (50.0, 90.0, 99.0)
 
@@ -65,9 +65,7 @@ def mean_interval(values: FloatArray, confidence: float = percentiles.CONFIDENCE
     """Returns the t-interval of the mean of independent values, or None below two of them."""
     if len(values) < 2:
         return None
-    half = (
-        float(stats.t.ppf(0.5 + confidence / 2, len(values) - 1)) * float(values.std(ddof=1)) / math.sqrt(len(values))
-    )
+    half = t_quantile(0.5 + confidence / 2, len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
     mean = float(values.mean())
     return mean - half, mean + half
 

@@ -37,7 +37,7 @@ def predict(plan: Plan) -> dict[str, Prediction]:
 
 
 def _predict(plan: Plan, deployment: Deployment) -> Prediction:
-    from crossover.simulator import timing
+    import crossover.simulator.timing as timing
 
     engine = deployment.server["engine"]
     on_gpus = bool(plan.experiment.hardware["gpus"])

@@ -21,9 +21,10 @@ from crossover.recipes.canonical import digest_of_file
 
 PARSE_SOURCE = ("crossover.logs",)
 METRICS_SOURCE = (
-    "crossover.metrics", "crossover.audits", "crossover.telemetry.summary",
+    "crossover.metrics", "crossover.audits",
     "crossover.client.interpretation", "crossover.client.stream", "crossover.client.fields",
     "crossover.client.tokens", "crossover.client.findings", "crossover.client.fitness", "crossover.client.outcome",
+    "crossover.client.tables", "crossover.client.reads", "crossover.client.framing", "crossover.client.spool",
 )  # fmt: skip
 REPORT_SOURCE = (
     "crossover.report", "crossover.attribution", "crossover.statistics", "crossover.confounds"

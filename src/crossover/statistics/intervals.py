@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy import stats
+
+from crossover.metrics import quantiles
 
 CONFIDENCE = 0.95
 
@@ -47,4 +48,4 @@ def mean_with_interval(values: Sequence[float], confidence: float = CONFIDENCE) 
 @lru_cache(maxsize=4096)
 def t_quantile(freedom: float, confidence: float = CONFIDENCE) -> float:
     """Returns the two-sided quantile of Student's t."""
-    return float(stats.t.ppf(0.5 + confidence / 2, freedom))
+    return quantiles.t_quantile(0.5 + confidence / 2, freedom)

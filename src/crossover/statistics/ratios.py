@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from crossover.errors import InputError
+from crossover.metrics.quantiles import noncentral_t_survival
 from crossover.statistics.intervals import CONFIDENCE, t_quantile
 
 MOST_REPEATS = 1000
@@ -119,7 +119,7 @@ def needed_repeats(log_spread: float, percent: float, confidence: float = CONFID
     for count in range(2, MOST_REPEATS + 1):
         shift = effect / log_spread * math.sqrt(count)
         # Probability that |t| exceeds its quantile when the truth is `effect`: noncentral t.
-        reached = float(stats.nct.sf(t_quantile(count - 1, confidence), count - 1, shift))
+        reached = noncentral_t_survival(t_quantile(count - 1, confidence), count - 1, shift)
         if reached >= power:
             return count
     return None

@@ -41,9 +41,7 @@ def test_weights_are_what_the_configuration_says(folder):
         shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     # By hand: two tables of 1000 x 64; a layer has 4 x 64 x 64 + 3 x 64 x 128 weights and 2 norms of 64; a
     # last norm.
-    assert (
-        sum(int(np.prod(shape)) for shape in shapes.values()) == 2 * 64_000 + 2 * (16_384 + 24_576 + 128) + 64
-    )
+    assert sum(int(np.prod(shape)) for shape in shapes.values()) == 2 * 64_000 + 2 * (16_384 + 24_576 + 128) + 64
     assert shapes["lm_head.weight"] == (config["vocab_size"], config["hidden_size"]) == (1000, 64)
     assert shapes["model.layers.1.mlp.down_proj.weight"] == (64, 128)
 
@@ -61,9 +59,7 @@ def test_tokenizer_encodes_any_text_and_gives_it_back(folder):
     assert tokenizer.get_vocab_size() == 1000
     for text in ("The server answers.", "naïve 模型 🚀\n\ttabs  and  spaces", ""):
         assert tokenizer.decode(tokenizer.encode(text).ids) == text
-    assert (
-        tokenizer.token_to_id("<|end|>") == json.loads((folder / "config.json").read_text())["eos_token_id"]
-    )
+    assert tokenizer.token_to_id("<|end|>") == json.loads((folder / "config.json").read_text())["eos_token_id"]
 
 
 def test_recipe_holds_the_text_not_its_place(tmp_path):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
 
 from crossover.metrics.definition import Context, Definition, Value
 from crossover.metrics.definitions import tpot
 from crossover.metrics.observations import Observations
+from crossover.metrics.quantiles import exact_share_interval
 
 DEFINITION = Definition(
     name="goodput",
@@ -37,7 +37,9 @@ def compute(observations: Observations, context: Context) -> Value:
     if limits.get("tpot_s") is not None:
         values = tpot.per_request(observations)
         inside &= np.isnan(values) | (values <= limits["tpot_s"])
+    if limits.get("e2e_s") is not None:
+        inside &= observations.last_s - observations.sent_s <= limits["e2e_s"]
     inside &= ~np.isnan(observations.first_s)
-    interval = stats.binomtest(int(inside.sum()), total).proportion_ci(method="exact")
-    details = {"limits": dict(limits), "n": total, "ci95": [float(interval.low), float(interval.high)]}
+    interval = exact_share_interval(int(inside.sum()), total)
+    details = {"limits": dict(limits), "n": total, "ci95": list(interval)}
     return Value(float(inside.sum()) / total, None, details)
