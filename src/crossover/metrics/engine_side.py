@@ -19,10 +19,10 @@ def summarise_engine(report: Mapping[str, Any] | None, workload: Mapping[str, An
         workload: `input_tokens` and `concurrency` are read; either may be None.
 
     Returns:
-        `acceptance_length`, `stable_decode_tok_s`, `prefill_tok_s` {mean, min, max, n}, `stable_running` (of the
-        stable samples), `max_running`, `capped_running` (the most that decoded while others waited),
-        `prefill_chunks`, `prefix_hit_rate`, `startup`, `effective_config`, `incidents`; a part that the log does
-        not show is None. None without a report.
+        `acceptance_length`, `stable_decode_tok_s` (its mean is one over time), `prefill_tok_s` {mean, min, max, n},
+        `stable_running` (of the stable samples), `max_running`, `capped_running` (the most that decoded while others
+        waited), `prefill_chunks`, `prefix_hit_rate`, `startup`, `effective_config`, `incidents`; a part that the log
+        does not show is None. None without a report.
     """
     if report is None:
         return None
@@ -33,7 +33,7 @@ def summarise_engine(report: Mapping[str, Any] | None, workload: Mapping[str, An
         "engine": report.get("engine"),
         "version": report.get("version"),
         "acceptance_length": acceptance(report),
-        "stable_decode_tok_s": _spread(rates),
+        "stable_decode_tok_s": _over_time(report, stable, rates),
         "stable_running": float(np.mean(running)) if running else None,
         "max_running": _max(record.get("running") for record in _decode_records(report)),
         "capped_running": _capped(report),
@@ -180,6 +180,29 @@ def _over_engines(records: Sequence[Record], field: str) -> list[float]:
         if record.get(field) is not None:
             by_engine[_engine_of(record)].append(float(record[field]))
     return [sum(values) for values in zip(*by_engine.values(), strict=False)]
+
+
+def _over_time(report: Mapping[str, Any], stable: Sequence[Record], rates: Sequence[float]) -> dict[str, Any] | None:
+    """The stable rate with its mean taken over time.
+
+    vLLM's samples last equally long. SGLang's are of equally many steps, so that a slow one lasts longer: its time is
+    its tokens, running requests times accepted length a step, over its rate.
+    """
+    found = _spread(rates)
+    if found is None or report.get("intervals"):
+        return found
+    by_sample = [
+        {"tokens": (record.get("running") or 0) * (record.get("accept_len") or 1.0), **_owner(record)}
+        for record in stable
+    ]
+    tokens = np.array(_over_engines(by_sample, "tokens"))
+    if tokens.sum() > 0:
+        found["mean"] = float(tokens.sum() / (tokens / np.array(rates)).sum())
+    return found
+
+
+def _owner(record: Record) -> dict[str, Any]:
+    return {name: record.get(name) for name in ("rank", "engine_id")}
 
 
 def _spread(values: Sequence[float]) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ from crossover.peers.implied import implied
 from crossover.peers.meanings import MEANINGS, Meaning
 from crossover.peers.reading import read_output
 from crossover.peers.report import Figure, PeerReport, Requests
+from crossover.peers.reported import reported
 from crossover.peers.running import PeerRun, run_peer
 from crossover.peers.tools import TOOLS
 from crossover.peers.vocabulary import CLIENTS, parse_clients
@@ -27,6 +28,7 @@ __all__ = [
     "implied",
     "parse_clients",
     "read_output",
+    "reported",
     "run_peer",
     "why_not_comparable",
 ]

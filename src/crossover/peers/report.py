@@ -138,7 +138,7 @@ class PeerReport:
         for figure in self.figures:
             name = _table_name(figure)
             if name is not None and not self._peak_of_a_short_run(figure):
-                figures.setdefault(name, figure.value)
+                figures.setdefault(name, _as_printed(figure.value))
         workload = {"concurrency": self.concurrency, "requests": self.requests.ok}
         return {
             "workload": {key: value for key, value in workload.items() if value is not None},
@@ -187,6 +187,14 @@ _APART = {
     "latency-per-token": "tpot_{}_s",
     "inverse-throughput": "tpot_{}_s",
 }
+
+
+def _as_printed(value: float | None) -> float | None:
+    """Returns a value with the digits it was printed with: 29.22 ms in seconds is 0.02922, not 0.029219999999999996.
+
+    The audits take from the digits how far rounding may have moved a figure.
+    """
+    return None if value is None else float(f"{value:.12g}")
 
 
 def _table_name(figure: Figure) -> str | None:

@@ -14,6 +14,7 @@ import heapq
 import itertools
 import math
 import os
+import random
 import secrets
 import signal
 import socket
@@ -97,7 +98,8 @@ class Simulator:
         self._step: Step | None = None
         self.last_end_s = 0.0
         self._stopping: int | None = None
-        self._drop_share, self._dropped = self.faults.number("drop-tokens"), 0.0
+        # By chance: every Nth chunk would always hit the same requests of a batch that decodes in step.
+        self._drop_share, self._drops = self.faults.number("drop-tokens"), random.Random(seed)
         self.triggers = Triggers(self.faults)
         self.lag = LagMeter(self.clock, self.counters, self.log.note)
 
@@ -260,12 +262,9 @@ class Simulator:
             live.connection.write(frame(text) + last_frame())
             return
         data = answer.framed(tokens)
-        if self._drop_share:
-            self._dropped += self._drop_share
-            if self._dropped >= 1:
-                self._dropped -= 1
-                answer.lost += tokens
-                return
+        if self._drop_share and self._drops.random() < self._drop_share:
+            answer.lost += tokens
+            return
         live.connection.write(data)
 
     def _finish(self, live: Live, sequence: Running, sim_s: float) -> None:
