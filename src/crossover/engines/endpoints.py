@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import httpx
@@ -15,7 +17,13 @@ def http_client(base_url: str, timeout_s: float, api_key: str | None = None) -> 
     """Returns a client for one server. Proxies of the environment are ignored: these servers are near, and a
     proxy answers in their place (a known cause of failed warm-ups)."""
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-    return httpx.Client(base_url=base_url, timeout=timeout_s, headers=headers, trust_env=False)
+    return httpx.Client(base_url=base_url, timeout=timeout_s, headers=headers, trust_env=False, verify=_tls())
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Reads the authorities once: it takes tens of milliseconds, and a server is polled while it starts."""
+    return httpx.create_ssl_context(trust_env=False)
 
 
 def reset_cache(engine: Engine, base_url: str, timeout_s: float = 30.0, api_key: str | None = None) -> bool | None:
