@@ -47,7 +47,7 @@ ENGINES = {
         "time_scale": 20,
         "output_tokens": 400,
         "arguments": {
-            "tp-size": 8, "reasoning-parser": "kimi_k3", "decode-attention-backend": "cutedsl_mla",
+            "tp-size": 8, "reasoning-parser": "kimi_k3", "attention-backend": "cutedsl_mla",
             "decode-log-interval": 10,
         },
     },

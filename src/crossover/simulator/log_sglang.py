@@ -83,7 +83,11 @@ class SglangLog:
 
     def _before_weights(self) -> tuple[Note, ...]:
         settings = self.settings
-        backend = self.faults.values.get("changed-backend", "cutedsl_mla")
+        asked = settings.arguments
+        common = asked.get("attention-backend")
+        decode = asked.get("decode-attention-backend") or common or "cutedsl_mla"
+        backend = self.faults.values.get("changed-backend", decode)
+        prefill = asked.get("prefill-attention-backend") or common or "trtllm_mla"
         notes = [
             *self._ranks(
                 f"Init torch distributed ends. elapsed=21.40 s, mem usage={self.settings.memory.non_torch_gib:.2f} GB"
@@ -92,7 +96,7 @@ class SglangLog:
         notes.append(
             Note(
                 "Using hybrid attention backend for decode and prefill: "
-                f"decode_backend={backend}, prefill_backend=trtllm_mla.",
+                f"decode_backend={backend}, prefill_backend={prefill}.",
                 "0",
             )
         )

@@ -130,7 +130,8 @@ class StartUp:
             f"enable_prefix_caching={settings.prefix_caching}, enable_chunked_prefill=True, "
             f"reasoning_parser={settings.reasoning_parser or ''!r}"
         )
-        backend = self.faults.values.get("changed-backend", "FLASHINFER_MLA")
+        asked = settings.arguments.get("attention-backend") or "FLASHINFER_MLA"
+        backend = self.faults.values.get("changed-backend", asked)
         others = ["FLASHINFER_MLA", "FLASH_ATTN_MLA", "TRITON_MLA"]
         prefill = (settings.arguments.get("attention-config") or {}).get("mla_prefill_backend", "TRTLLM_RAGGED")
         moe = "FLASHINFER_TRTLLM_MXFP4_MXFP8"

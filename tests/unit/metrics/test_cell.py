@@ -200,6 +200,24 @@ def test_a_changed_backend_is_the_configuration_audit_s(tmp_path, monkeypatch):
     assert faults(found) == {("configuration", "contradiction")}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "subjects"),
+    [
+        ({"attention-backend": "fa3"}, {"configuration.attention-backend"}),
+        ({"attention-backend": "fa3", "decode-attention-backend": "triton"}, set()),
+        ({"attention-backend": "triton", "prefill-attention-backend": "fa3"}, set()),
+        ({"decode-attention-backend": "fa3"}, {"configuration.decode-attention-backend"}),
+        ({}, set()),
+    ],
+)
+def test_an_attention_backend_is_asked_for_as_a_whole_or_in_parts(tmp_path, monkeypatch, arguments, subjects):
+    """The engine decodes with Triton and prefills with FA3; a part follows its own flag, else the common one."""
+    config = {"decode_attention_backend": "triton", "prefill_attention_backend": "fa3"}
+    asked = {"engine": "sglang", "arguments": arguments}
+    found = evaluate(tmp_path, monkeypatch, engine_report=report(effective_config=config), requested_config=asked)
+    assert {f["subject"] for f in found["audits"] if f["verdict"] == "contradiction"} == subjects
+
+
 def test_three_requests_support_no_percentile(tmp_path, monkeypatch):
     counters = {"before": {"generation_tokens": 0}, "after": {"generation_tokens": 3 * TOKENS}}
     workload = CELL["workload"] | {"requests": 3}

@@ -14,24 +14,28 @@ from crossover.confounds.names import canonical_arguments, canonical_name, same_
 IDENTITY = "what ran is what was asked for, and what is said to have run"
 TOLERANCE = "none; spellings of one value (fp8, fp8_e4m3) are equal, `auto` equals anything"
 REASON = "engines change what they are asked for, and say so in their log only"
+# Settings that an engine states in parts.
+_PARTS = {"attention_backend": ("decode_attention_backend", "prefill_attention_backend")}
 
 
 def check_cell(evidence: Evidence) -> Iterator[Finding]:
     """Compares what was asked of the engine with what its log says it runs with."""
     effective = (evidence.engine or {}).get("effective_config") or {}
     flags = canonical_arguments(_mapping(_mapping(evidence.cell.get("requested_config")).get("arguments")))
-    known = [name for name in flags if effective.get(name) is not None]
+    known = [name for name in flags if _stated(name, flags, effective)]
     for name in known:
         flag, asked = flags[name]
-        if not same_value(asked, effective[name]):
-            yield Finding(
-                "contradiction",
-                f"configuration.{flag}",
-                f"{_say(asked)} was asked for, the engine runs with {_say(effective[name])}",
-                plain(asked),
-                plain(effective[name]),
-                "ask for what the engine can do, or name the effective value in the comparison",
-            )
+        for found in _stated(name, flags, effective):
+            if not same_value(asked, found):
+                yield Finding(
+                    "contradiction",
+                    f"configuration.{flag}",
+                    f"{_say(asked)} was asked for, the engine runs with {_say(found)}",
+                    plain(asked),
+                    plain(found),
+                    "ask for what the engine can do, or name the effective value in the comparison",
+                )
+    # A kernel that fell back is not the one that the engine's own configuration names.
     for incident in (evidence.engine or {}).get("incidents") or []:
         if incident.get("kind") == "fallback_kernel":
             yield Finding(
@@ -44,6 +48,13 @@ def check_cell(evidence: Evidence) -> Iterator[Finding]:
         yield passed("configuration", f"compared: {', '.join(sorted(known))}")
     else:
         yield not_applicable("configuration", "the log states none of the settings that were asked for")
+
+
+def _stated(name: str, flags: Mapping[str, Any], effective: Mapping[str, Any]) -> list[Any]:
+    """What the engine says of a setting, each value once; a part that has a flag of its own is left out."""
+    names = [name, *(part for part in _PARTS.get(name, ()) if part not in flags)]
+    values = [effective[one] for one in names if effective.get(one) is not None]
+    return [value for number, value in enumerate(values) if value not in values[:number]]
 
 
 def check_table(table: Table) -> Iterator[Finding]:
