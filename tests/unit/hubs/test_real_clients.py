@@ -5,11 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from local_hub import Fault, Repository
 
 from crossover import hubs
@@ -241,8 +245,38 @@ def test_two_processes_on_one_cache_download_once(hub, name):
     processes = [fetch_elsewhere(name) for _ in range(2)]
     told = [process.communicate(timeout=60)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], told
+    assert not any("\r" in text for text in told), "a client's progress bar"
     assert all(len(hub.downloads(file)) == 1 for file in files_of(hub))
     arrives(hub, name)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_fetch_that_is_ended_in_the_middle_goes_on(hub, name, number):
+    hub.faults = [Fault("slow", SHARD, times=1)]
+    process = fetch_elsewhere(name)
+    while not hub.downloads(SHARD):
+        time.sleep(0.01)
+    process.send_signal(number)
+    process.communicate(timeout=10)
+    assert process.returncode != 0
+    assert not place_of(Snapshot(name, REPO, COMMIT)).folder.exists()
+    arrives(hub, name)
+
+
+def test_who_comes_second_says_that_it_waits_and_then_finds_the_files(hub, name, said):
+    arrives(hub, name)
+    place = place_of(Snapshot(name, REPO, COMMIT))
+    place.folder.rename(place.staging)  # something is left to do for the second
+    with ThreadPoolExecutor(1) as pool, FileLock(place.lock) as first:
+        second = pool.submit(arrives, hub, name, said)
+        while not said:
+            time.sleep(0.01)
+        assert "another process is fetching it, waiting" in said[0]
+        assert not second.done()
+        place.staging.rename(place.folder)
+        first.release()
+        second.result(timeout=20)
+    assert len(hub.downloads(SHARD)) == 1
 
 
 def test_a_disk_that_is_too_small_is_told_before_anything_comes(hub, name, monkeypatch):

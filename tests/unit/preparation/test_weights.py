@@ -104,6 +104,27 @@ def test_weights_that_were_changed_are_noticed_before_a_server_starts_and_made_a
     assert shard.read_bytes() == content
 
 
+@pytest.mark.parametrize(("name", "variable"), [("huggingface", "HF_TOKEN"), ("modelscope", "MODELSCOPE_API_TOKEN")])
+def test_a_token_reaches_no_file_and_no_line(hub, tiny, tmp_path, monkeypatch, capfd, name, variable):
+    canary = "canary-93b1c07a"
+    hub.repositories["owner/tiny"] = Repository({COMMIT: dict(tiny)}, {"v1": COMMIT}, gated=True)
+    hub.token = canary
+    monkeypatch.setenv(variable, canary)
+    model = {"hub": name, "repo": "owner/tiny", "commit": "v1"}
+    plan_of(tmp_path, model)
+    assert main(["lock", str(tmp_path / "e.yaml")]) == 0
+    plan = plan_of(tmp_path, model)
+    for kind, key in (*(("weights", key) for key in weights_keys(plan)), *plan.steps):
+        if kind != "image":
+            make(plan, kind, key)
+    assert weights_folder(plan.store, weights_keys(plan)[1])
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 20
+    assert [path for path in files if canary.encode() in path.read_bytes()] == []
+    shown = capfd.readouterr()
+    assert canary not in shown.out + shown.err
+
+
 def test_an_entry_from_another_machine_has_no_files_here(hub, tiny, tmp_path, monkeypatch):
     hub.repositories["owner/tiny"] = Repository({COMMIT: dict(tiny)}, {})
     plan = plan_of(tmp_path, {"hub": "huggingface", "repo": "owner/tiny", "commit": COMMIT})
