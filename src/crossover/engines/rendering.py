@@ -14,16 +14,14 @@ class FlagStyle:
     """How a command-line parser wants its values.
 
     Attributes:
-        negated: False is `--no-NAME` (a boolean pair); otherwise False is the absence of the flag.
-        unpaired: switches without a `--no-` form although the parser has such pairs.
-        valued_booleans: flags that take a boolean as a value: `--NAME true`.
+        negated: whether switches come in pairs, False being `--no-NAME`; otherwise False is the absence of the flag.
+        odd: switches for which it is the other way round.
         repeated: flags whose list is given as one flag a value: `--NAME a --NAME b` (others: `--NAME a b`).
         json_lists: flags whose list is one JSON value: `--NAME '["a","b"]'`.
     """
 
     negated: bool = False
-    unpaired: frozenset[str] = frozenset()
-    valued_booleans: frozenset[str] = frozenset()
+    odd: frozenset[str] = frozenset()
     repeated: frozenset[str] = frozenset()
     json_lists: frozenset[str] = frozenset()
 
@@ -36,11 +34,9 @@ def render_flags(arguments: Mapping[str, Any], style: FlagStyle) -> tuple[str, .
 def _flag(name: str, value: Any, style: FlagStyle) -> Iterator[str]:
     if value is None:
         return
-    if isinstance(value, bool) and name not in style.valued_booleans:
-        if value:
-            yield f"--{name}"
-        elif style.negated and name not in style.unpaired:
-            yield f"--no-{name}"
+    if isinstance(value, bool):
+        paired = style.negated != (name in style.odd)
+        yield from [f"--{name}"] if value else [f"--no-{name}"] * paired
         return
     if not _is_list(value) or name in style.json_lists:
         yield from _pair(name, value_text(value))

@@ -8,7 +8,27 @@ from typing import Any
 from crossover.engines.base import CacheReset, Engine, Placement
 from crossover.engines.rendering import FlagStyle, render_flags
 
-_STYLE = FlagStyle()
+# As the parser of 0.5.23 has them; tests/real asks it again.
+_STYLE = FlagStyle(
+    negated=False,
+    odd=frozenset(
+        {
+            "enable-tf32-matmul",
+            "dcp-replicate-q-proj",
+            "enable-tp-lm-head-all-to-all",
+            "enable-fused-qk-norm-rope",
+            "speculative-enable-w4a4-mxfp4-megamoe",
+            "mm-enable-dp-encoder",
+            "experts-shared-outer-loras",
+            "lora-strict-loading",
+            "dllm-fdfo",
+            "ple-offload-embedding",
+            "enable-decoder-swa-bounded-replay",
+            "enable-dsa-fused-indexer",
+        }
+    ),
+    json_lists=frozenset({"sidecar-args", "decoupled-spec-connect-endpoints", "forward-hooks"}),
+)
 
 
 def _command(arguments: Mapping[str, Any], placement: Placement) -> tuple[str, ...]:

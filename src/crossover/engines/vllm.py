@@ -8,7 +8,21 @@ from typing import Any
 from crossover.engines.base import CacheReset, Engine, Placement
 from crossover.engines.rendering import FlagStyle, render_flags
 
-_STYLE = FlagStyle(negated=True, repeated=frozenset({"middleware"}))
+# As the parser of 0.32.0 has them; tests/real asks it again.
+_STYLE = FlagStyle(
+    negated=True,
+    odd=frozenset(
+        {
+            "headless",
+            "grpc",
+            "data-parallel-multi-port-external-lb",
+            "disable-log-stats",
+            "aggregate-engine-logging",
+        }
+    ),
+    repeated=frozenset({"middleware"}),
+    json_lists=frozenset({"allowed-origins", "allowed-methods", "allowed-headers"}),
+)
 
 
 def _command(arguments: Mapping[str, Any], placement: Placement) -> tuple[str, ...]:

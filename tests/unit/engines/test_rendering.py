@@ -23,6 +23,8 @@ def test_vllm_booleans_json_lists_and_numbers():
         "attention-config": {"mla_prefill_backend": "TRTLLM_RAGGED", "use_prefill_query_quantization": True},
         "cudagraph-capture-sizes": [1, 2, 4],
         "middleware": ["a.b", "c.d"],
+        "allowed-origins": ["http://a"],
+        "disable-log-stats": False,
         "quantization": None,
         "override": "-1",
     }
@@ -31,7 +33,8 @@ def test_vllm_booleans_json_lists_and_numbers():
         *["--gpu-memory-utilization", "0.95", "--max-model-len", "1000000"],
         "--attention-config",
         '{"mla_prefill_backend":"TRTLLM_RAGGED","use_prefill_query_quantization":true}',
-        *["--cudagraph-capture-sizes", "1", "2", "4", "--middleware", "a.b", "--middleware", "c.d", "--override=-1"],
+        *["--cudagraph-capture-sizes", "1", "2", "4", "--middleware", "a.b", "--middleware", "c.d"],
+        *["--allowed-origins", '["http://a"]', "--override=-1"],
         *["--host", "127.0.0.1", "--port", "8000"],
     ]
 

@@ -1,0 +1,227 @@
+"""Real vLLM and real SGLang on the CPU: installed, started with the tiny model, asked, reset, counted, stopped.
+
+The environments are installed under `.envs` on first use, which takes minutes.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from crossover.client import Endpoint
+from crossover.engines import get_engine
+from crossover.engines.endpoints import read_counters, reset_cache, server_info
+from crossover.environments import ensure, find_definition
+from crossover.launchers import LaunchError, ServerSpec, get_launcher, wait_ready
+from crossover.models import TinyModel, generate
+
+pytestmark = pytest.mark.real
+
+ROOT = Path(__file__).parents[2]
+READY_S = 400
+ENGINES = {
+    "vllm": (
+        "vllm-0.32.0-cpu",
+        {"max-model-len": 4096, "enforce-eager": True},
+        {"VLLM_CPU_KVCACHE_SPACE": 1, "VLLM_LOG_STATS_INTERVAL": 1, "HF_HUB_OFFLINE": 1},
+    ),
+    "sglang": (
+        "sglang-0.5.23-cpu",
+        {
+            "device": "cpu",
+            "attention-backend": "torch_native",
+            "sampling-backend": "pytorch",
+            "disable-cuda-graph": True,
+            "disable-overlap-schedule": True,
+            "context-length": 4096,
+            "max-total-tokens": 40000,
+            "enable-metrics": True,
+        },
+        {"SGLANG_USE_CPU_ENGINE": 1, "HF_HUB_OFFLINE": 1},
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def environment(engine):
+    return ensure(find_definition(ENGINES[engine][0], ROOT / "envs"), ROOT / ".envs", print)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tiny")
+    generate(TinyModel(), folder)
+    return folder
+
+
+def spec(engine, environment, model, **more):
+    _, arguments, variables = ENGINES[engine]
+    return ServerSpec(
+        engine,
+        arguments | more.pop("arguments", {}),
+        str(model),
+        "k1",
+        environment=variables,
+        served_model_name="tiny",
+        cache_reset=True,
+        options={"python_environment": str(environment.path)},
+    )
+
+
+def stream(server, prompt):
+    """Returns the texts of a streamed completion of eight tokens, and its usage."""
+    body = {"model": "tiny", "prompt": prompt, "max_tokens": 8, "temperature": 0, "ignore_eos": True, "stream": True}
+    body["stream_options"] = {"include_usage": True}
+    texts, usage = [], None
+    with httpx.stream("POST", f"{server.base_url}/v1/completions", json=body, timeout=120, trust_env=False) as answer:
+        assert answer.status_code == 200
+        for line in answer.iter_lines():
+            if line.startswith("data: {"):
+                event = json.loads(line.removeprefix("data: "))
+                texts += [choice["text"] for choice in event["choices"]]
+                usage = event.get("usage") or usage
+    return texts, usage
+
+
+def test_starts_streams_resets_counts_and_stops(engine, environment, model, tmp_path):
+    data = get_engine(engine)
+    server = get_launcher("process").start(spec(engine, environment, model), tmp_path)
+    try:
+        wait_ready(server, data, Endpoint(server.base_url, "tiny"), READY_S)
+        before = read_counters(data, server.base_url)
+        texts, usage = stream(server, [300] * 50)  # as token ids
+        after = read_counters(data, server.base_url)
+        assert "".join(texts)
+        assert (usage["prompt_tokens"], usage["completion_tokens"]) == (50, 8)
+        assert before is not None
+        assert after is not None
+        assert after["prompt_tokens"] - before["prompt_tokens"] == 50
+        assert after["generation_tokens"] - before["generation_tokens"] == 8
+        assert reset_cache(data, server.base_url) is True
+        assert "/v1/models" in server_info(data, server.base_url) or engine == "sglang"
+        assert len(server_info(data, server.base_url)) == len(data.info_paths)
+        assert server.owns_port() is True
+        pids = server.pids
+    finally:
+        status = server.stop(60)
+    assert (status.kind, status.forced) == ("stopped", False)
+    assert not [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]
+    assert environment.manifest["version"].startswith(ENGINES[engine][0].split("-")[1])
+
+
+def test_a_wrong_flag_is_told_by_its_own_words(engine, environment, model, tmp_path):
+    wrong = spec(engine, environment, model, arguments={"no-such-flag": 7})
+    server = get_launcher("process").start(wrong, tmp_path)
+    with pytest.raises(LaunchError, match="unrecognized arguments: --no-such-flag") as error:
+        wait_ready(server, get_engine(engine), Endpoint(server.base_url, "tiny"), READY_S)
+    assert error.value.kind == "config_conflict"
+
+
+# What the engine's own parser makes of our flags; each program prints the values as JSON.
+PARSERS = {
+    "vllm": """
+import json, sys
+from vllm.utils.argparse_utils import FlexibleArgumentParser
+from vllm.entrypoints.launchers.cli_args import make_arg_parser
+args = make_arg_parser(FlexibleArgumentParser()).parse_args(sys.argv[1:])
+print(json.dumps({name: getattr(args, name) for name in %s}, default=str))
+""",
+    "sglang": """
+import argparse, json, sys
+from sglang.srt.server_args import ServerArgs
+parser = argparse.ArgumentParser()
+ServerArgs.add_cli_args(parser)
+args = parser.parse_args(sys.argv[1:])
+print(json.dumps({name: getattr(args, name) for name in %s}, default=str))
+""",
+}
+ASKED = {
+    "vllm": {
+        "trust_remote_code": True,
+        "enable_prefix_caching": False,
+        "gpu_memory_utilization": 0.95,
+        "max_num_batched_tokens": 32768,
+        "speculative_config": {"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_max": 4},
+        "middleware": ["a.b", "c.d"],
+        "allowed_origins": ["http://a", "http://b"],
+        "served_model_name": ["one", "two"],
+        "enable_auto_tool_choice": True,
+        "disable_log_stats": False,
+        "enable_log_deltas": False,
+    },
+    "sglang": {
+        "trust_remote_code": True,
+        "tp_size": 8,
+        "mem_fraction_static": 0.85,
+        "chunked_prefill_size": 32768,
+        "disable_custom_all_reduce": True,
+        "enable_symm_mem": True,
+        "context_length": 1000000,
+        "kv_cache_dtype": "fp8_e4m3",
+        "disable_radix_cache": False,
+        "dllm_fdfo": False,
+        "cuda_graph_bs_decode": [1, 2, 4],
+        "json_model_override_args": {"rope_theta": 1},
+    },
+}
+
+
+def test_the_engines_own_parser_reads_our_flags_as_meant(engine, environment):
+    asked = ASKED[engine]
+    command = get_engine(engine).command(asked, model_path="/w", host="127.0.0.1", port=8000)
+    program = PARSERS[engine] % list(asked)
+    first = command.index("serve") + 1 if engine == "vllm" else command.index("--model-path")
+    words = [environment.python, "-c", program, *command[first:]]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr[-2000:]
+    read = json.loads(done.stdout.splitlines()[-1])
+    # Some are parsed later, by the engine itself.
+    parsed = {
+        name: json.loads(read[name]) if isinstance(asked[name], dict) and isinstance(read[name], str) else read[name]
+        for name in read
+    }
+    assert parsed == asked
+
+
+INTROSPECTION = {
+    "vllm": """
+import json
+from vllm.utils.argparse_utils import FlexibleArgumentParser
+from vllm.entrypoints.launchers.cli_args import make_arg_parser
+parser = make_arg_parser(FlexibleArgumentParser())
+""",
+    "sglang": """
+import argparse, json
+from sglang.srt.server_args import ServerArgs
+parser = argparse.ArgumentParser()
+ServerArgs.add_cli_args(parser)
+""",
+}
+
+
+def test_switches_are_paired_as_the_engines_parser_has_them(engine, environment):
+    program = INTROSPECTION[engine] + (
+        "names = lambda kind: [o[2:] for a in parser._actions if kind in type(a).__name__ for o in a.option_strings"
+        " if o.startswith('--') and not o.startswith('--no-')]\n"
+        "print(json.dumps([names('BooleanOptional'), names('StoreTrue')]))"
+    )
+    done = subprocess.run([environment.python, "-c", program], capture_output=True, text=True, timeout=400)
+    pairs, singles = json.loads(done.stdout.splitlines()[-1])
+    assert len(pairs) + len(singles) > 90
+
+    def rendered(name):
+        words = get_engine(engine).command({name: False}, model_path="/w", host="h", port=1)
+        return f"--no-{name}" in words
+
+    assert [name for name in pairs if not rendered(name)] == []
+    assert [name for name in singles if rendered(name)] == []
