@@ -268,7 +268,9 @@ class _Builder:
         counts = None if words else self._tokenizer(cell.variant.fields.get("model"))
         identity = (canonical_json(spec), counts)
         if identity not in self._prompts:
-            tokenizer = {"kind": "weights", "key": counts} if counts else {"kind": "words"}
+            tokenizer: dict[str, Any] = {"kind": "weights", "key": counts} if counts else {"kind": "words"}
+            if self.experiment.settings["server_adds_tokens"]:
+                tokenizer["server_adds"] = self.experiment.settings["server_adds_tokens"]
             recipe = intent.prompts_recipe(spec, tokenizer, self.experiment.file)
             needs = (("weights", counts),) if counts else ()
             base_dir = str(self.experiment.file.parent.resolve())

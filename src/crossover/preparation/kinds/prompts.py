@@ -25,4 +25,5 @@ def _tokenizer(task: Task) -> dict[str, Any]:
         return dict(tokenizer)
     entry = task.store.read("weights", tokenizer["key"])
     folder = Path(entry.observed.get("path") or entry.path / "files").resolve()
-    return {"kind": "file", "path": str(folder / "tokenizer.json")}
+    # The folder, since some models ship another file than tokenizer.json.
+    return {"kind": "file", "path": str(folder), "server_adds": tokenizer.get("server_adds", 0)}
