@@ -25,7 +25,7 @@ SMALL_FILE_BYTES = 16 << 20
 # Launcher options that change where or how long, but not what is measured.
 OPERATIONAL_OPTIONS = frozenset(
     {"url", "api_key_env", "server", "token_env", "host", "startup_timeout_s", "stop_grace_s", "mounts"}
-    | {"telemetry_interval_s", "cluster", "username", "password_env"}
+    | {"telemetry_interval_s", "cluster"}
 )
 
 

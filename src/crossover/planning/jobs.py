@@ -73,6 +73,7 @@ class Deployment:
     Attributes:
         server_key: digest of `server`, which is part of each cell's run recipe.
         variants: the names under which the server is known; the first gives the launch details.
+        needs: what the server itself needs: image, weights, warm-up prompts.
         warmup: keys of the warm-up prompts, in order.
     """
 
@@ -129,11 +130,17 @@ class Plan:
         """Returns the cells of a deployment that the store lacks."""
         return tuple(cell for cell in deployment.cells if not self.has("run", cell.run_key))
 
+    def needs(self, deployment: Deployment) -> tuple[tuple[str, str], ...]:
+        """Returns what must be there before a deployment can measure what it lacks; nothing where it lacks nothing."""
+        missing = self.missing(deployment)
+        prompts = sorted({("prompts", str(cell.recipe["prompts"])) for cell in missing})
+        return (*deployment.needs, *prompts) if missing else ()
+
     @cached_property
     def wanted_steps(self) -> frozenset[tuple[str, str]]:
         """The steps that a deployment with missing cells needs, directly or not."""
         wanted: set[tuple[str, str]] = set()
-        pending = [need for d in self.deployments if self.missing(d) for need in d.needs]
+        pending = [need for deployment in self.deployments for need in self.needs(deployment)]
         while pending:
             need = pending.pop()
             if need not in wanted:
@@ -202,7 +209,6 @@ class _Builder:
     ) -> Deployment:
         first, server, needs = group[0]
         cells = {planned.run_key: planned for planned in (self._cell(cell, server_key) for cell, _, _ in group)}
-        prompts = {("prompts", str(cell.recipe["prompts"])) for cell in cells.values()}
         warmup = tuple(self._prompt_key(spec, first) for spec in intent.warmup_specs(first, self.experiment))
         variants = {cell.variant.name: cell.variant for cell, _, _ in group}
         return Deployment(
@@ -210,7 +216,7 @@ class _Builder:
             server,
             tuple(variants.values()),
             tuple(cells.values()),
-            tuple(dict.fromkeys([*needs, *sorted(prompts), *(("prompts", key) for key in warmup)])),
+            tuple(dict.fromkeys([*needs, *(("prompts", key) for key in warmup)])),
             warmup,
         )
 

@@ -42,8 +42,8 @@ def explain(plan: Plan, name: str) -> dict[str, Any]:
     deployment, cell = find_cell(plan, name)
     chain: list[tuple[str, str, Mapping[str, Any]]] = [
         (kind, key, plan.steps[kind, key].recipe)
-        for kind, key in deployment.needs
-        if kind != "prompts" or key == cell.recipe["prompts"]
+        for kind, key in (*deployment.needs, ("prompts", str(cell.recipe["prompts"])))
+        if key not in deployment.warmup
     ]
     chain += [
         ("run", cell.run_key, cell.recipe),

@@ -109,7 +109,7 @@ class WorkflowPlan:
             total=len(deployment.cells),
             gpus=int(deployment.server["hardware"]["gpus"] or 0),
             sheet=str(receipts.sheet_path(self._store, "deployment", deployment.key)),
-            needs=self._receipts(deployment.needs),
+            needs=self._receipts(self._plan.needs(deployment)),
             receipt=str(receipts.receipt_path(self._store, "deployment", deployment.key)),
             log=str(self._store / "logs" / "deployment" / f"{deployment.key}.log"),
         )
