@@ -9,7 +9,7 @@ from crossover.deployment.sheet import DeploymentSheet
 from crossover.recipes import Store
 
 # Settings that concern the deployment and not the launcher.
-OWN = frozenset({"kind", "startup_timeout_s", "stop_grace_s", "api_key_env"})
+OWN = frozenset({"kind", "startup_timeout_s", "stop_grace_s", "api_key_env", "telemetry_interval_s"})
 GIB = 2**30
 
 
@@ -43,6 +43,16 @@ def _container(sheet: DeploymentSheet, store: Store, settings: dict[str, Any]) -
     return settings
 
 
+def _gpustack(sheet: DeploymentSheet, store: Store, settings: dict[str, Any]) -> dict[str, Any]:
+    locked = _image_entry(sheet, store)["recipe"].get("image") or sheet.image
+    if locked:
+        settings["image"] = str(locked)
+    hardware = sheet.server["hardware"]
+    if hardware.get("gpu"):
+        settings["gpus"] = int(hardware["gpus"])
+    return settings
+
+
 def _image_entry(sheet: DeploymentSheet, store: Store) -> Mapping[str, Any]:
     entry = store.read("image", str(sheet.server["image"]))
     return {"recipe": entry.recipe, "observed": entry.observed}
@@ -53,5 +63,5 @@ _TRANSLATIONS: dict[str, Callable[[DeploymentSheet, Store, dict[str, Any]], dict
     "process": _process,
     "docker": _container,
     "apptainer": _container,
-    "gpustack": _container,
+    "gpustack": _gpustack,
 }

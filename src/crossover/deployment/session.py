@@ -48,11 +48,15 @@ class Session:
     folder: Path
     engine: Engine
     server: RunningServer
-    endpoint: Endpoint
     watch: MachineWatch
     startup_end: int = 0
     server_info: Mapping[str, Any] = field(default_factory=dict)
     timeline: dict[str, Any] = field(default_factory=lambda: {"cells": []})
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where clients ask; final once the server is ready, since a cluster chooses its address late."""
+        return _endpoint(self.sheet, self.server)
 
     def note(self, event: str) -> None:
         """Sets down the time of an event, at once on disk too."""
@@ -103,7 +107,7 @@ def running_server(sheet: DeploymentSheet, store: Store, reporter: Reporter) -> 
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    session = Session(sheet, folder, engine, server, _endpoint(sheet, server), _watch(sheet, server, folder))
+    session = Session(sheet, folder, engine, server, _watch(sheet, server, folder))
     session.timeline["launched"] = launched
     session.save()
     try:
@@ -166,7 +170,7 @@ def _come_up(session: Session, store: Store, reporter: Reporter) -> None:
 
     timeout_s = float(sheet.launcher.get("startup_timeout_s", STARTUP_TIMEOUT_S))
     reporter.say(f"starting {sheet.server['engine']} through {sheet.launcher['kind']}")
-    took_s = wait_ready(session.server, session.engine, session.endpoint, timeout_s, waiting)
+    took_s = wait_ready(session.server, session.engine, lambda: session.endpoint, timeout_s, waiting)
     session.note("ready")
     reporter.say(f"ready after {duration(took_s)}")
     session.server_info = server_info(session.engine, session.endpoint.base_url, api_key=session.endpoint.api_key)

@@ -81,17 +81,21 @@ class RunningServer(Protocol):
     """A server that was started, ready or not.
 
     Attributes:
-        base_url: its address for clients on this machine, without /v1.
         model_name: the id under which it lists its model.
         log_path: its output, each line behind the time at which it was received.
-        observed: what was seen of it (process or container, command without secrets, image), for the
-            manifest.
     """
 
-    base_url: str
     model_name: str
     log_path: Path
-    observed: Mapping[str, Any]
+
+    @property
+    def base_url(self) -> str:
+        """Its address for clients on this machine, without /v1. Final only once it is ready: a cluster may choose it
+        late."""
+
+    @property
+    def observed(self) -> Mapping[str, Any]:
+        """What was seen of it (process or container, command without secrets, image), for the manifest."""
 
     def poll(self) -> ExitStatus | None:
         """Returns how it ended, None while it runs."""

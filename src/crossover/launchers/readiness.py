@@ -53,7 +53,7 @@ class Waiting:
 def wait_ready(
     server: RunningServer,
     engine: Engine,
-    endpoint: ClientEndpoint,
+    endpoint: ClientEndpoint | Callable[[], ClientEndpoint],
     timeout_s: float,
     on_progress: Callable[[Waiting], None] | None = None,
     *,
@@ -68,7 +68,7 @@ def wait_ready(
     Args:
         server: the server, just started.
         engine: its engine.
-        endpoint: where clients will ask and for which model.
+        endpoint: where clients will ask and for which model; a function where the address is known late.
         timeout_s: time that the start may take.
         on_progress: called about twice a second.
         stall_s: gives up when the log has not grown for so long; None waits until the timeout.
@@ -82,12 +82,13 @@ def wait_ready(
     complete = complete or _client_completion()
     while True:
         watch.check()
-        watch.models = _lists_model(endpoint)
+        asked = endpoint() if callable(endpoint) else endpoint
+        watch.models = _lists_model(asked)
         if watch.models:
             if server.owns_port() is False:
                 raise watch.failure("wrong_server", _stranger(server))
             try:
-                complete(endpoint, min(watch.left_s(), max(30.0, timeout_s / 4)))
+                complete(asked, min(watch.left_s(), max(30.0, timeout_s / 4)))
             except (CrossoverError, OSError, httpx.HTTPError):
                 watch.check()
             else:
