@@ -24,10 +24,12 @@ from crossover.hubs.manifest import (
     EMPTY_SHA256,
     FileFacts,
     Manifest,
+    added_shards,
     git_blob_sha1,
     hash_file,
     hash_files,
     read_memory,
+    visible_files,
     write_memory,
 )
 from crossover.hubs.progress import Progress, bytes_in, gib, span
@@ -99,13 +101,15 @@ def _untouched(place: Place) -> Manifest | None:
     """Returns the manifest of a snapshot that is complete and looks as it did; needs no lock and writes nothing."""
     memory = read_memory(place.memory)
     whole = bool(memory) and all(facts.fits(place.folder / name) for name, facts in memory.items())
-    return memory if whole else None
+    return memory if whole and not added_shards(place.folder, memory) else None
 
 
 def _whole(place: Place) -> Manifest | None:
     """Returns the manifest of a snapshot whose files hold what they held, after reading those that were touched."""
     memory = read_memory(place.memory)
     if not memory or not all((place.folder / name).is_file() for name in memory):
+        return None
+    if added_shards(place.folder, memory):
         return None
     read = hash_files(place.folder, (name for name, facts in memory.items() if not facts.fits(place.folder / name)))
     if any(facts.sha256 != memory[name].sha256 for name, facts in read.items()):
@@ -150,7 +154,7 @@ class _Fetch:
         """Turns an altered folder into a download under way, so that only what is wrong is fetched again."""
         staging = self.place.staging
         if self.place.folder.is_dir():
-            self.say(f"{self.snapshot}: files were changed or are gone, fetching those again")
+            self.say(f"{self.snapshot}: files were changed, added or are gone; fetching what is wrong again")
             shutil.rmtree(staging, ignore_errors=True)
             self.place.folder.rename(staging)
             if self.place.memory.exists():
@@ -187,7 +191,8 @@ class _Fetch:
         # The largest first: the last one to finish should not be the longest.
         ordered = sorted(missing, key=lambda file: -file.size)
         total = size + sum(facts.size for facts in done.values())
-        with Progress(self.place.staging, total, self.say), ThreadPoolExecutor(FILES_AT_ONCE) as pool:
+        progress = Progress(self.place.staging, total, lambda line: self.say(f"{self.snapshot}: {line}"))
+        with progress, ThreadPoolExecutor(FILES_AT_ONCE) as pool:
             jobs = {pool.submit(self._one, file): file for file in ordered}
             try:
                 for job in as_completed(jobs):
@@ -285,6 +290,8 @@ class _Fetch:
         staging = self.place.staging
         for left in _LEFT_BY_CLIENTS:
             shutil.rmtree(staging / left, ignore_errors=True)
+        for name in set(visible_files(staging)) - done.keys():
+            (staging / name).unlink()
         staging.rename(self.place.folder)
         write_memory(self.place.memory, done)
         self.memory_file.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -82,6 +82,12 @@ def visible_files(folder: Path) -> list[str]:
     """Returns the names of all files below a folder, sorted; hidden ones and those in hidden folders are left out."""
     names = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return sorted(name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts))
+
+
+def added_shards(folder: Path, known: Container[str]) -> list[str]:
+    """Returns the safetensors files of a folder that are not known: engines load every one that they find."""
+    names = (path.relative_to(folder).as_posix() for path in folder.rglob("*.safetensors"))
+    return sorted(name for name in names if name not in known)
 
 
 def read_memory(file: Path) -> dict[str, FileFacts]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crossover.hubs.cache import memory_of_folder
-from crossover.hubs.manifest import Manifest, hash_files, read_memory, write_memory
+from crossover.hubs.manifest import Manifest, added_shards, hash_files, read_memory, write_memory
 
 _NEVER = -1
 
@@ -47,10 +47,7 @@ def _compare(folder: Path, wanted: Mapping[str, Mapping[str, Any]], trust: bool)
         if name not in found and (read.get(name) or memory[name]).sha256 != facts["sha256"]:
             found[name] = f"{name} has other bytes than were fetched"
     _remember(memory_file, memory, read, found)
-    # Engines load every shard that they find.
-    for path in folder.rglob("*.safetensors"):
-        if (name := path.relative_to(folder).as_posix()) not in wanted:
-            found[name] = f"{name} was added"
+    found |= {name: f"{name} was added" for name in added_shards(folder, wanted)}
     return [found[name] for name in sorted(found)]
 
 

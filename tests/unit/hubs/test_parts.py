@@ -213,6 +213,24 @@ def test_remote_names_stay_in_their_folder(name):
         check_name(name)
 
 
+def test_git_s_references_are_read_as_git_writes_them(tmp_path):
+    modelscope = pytest.importorskip("crossover.hubs.kinds.modelscope")
+
+    def git(*words):
+        identity = ["-c", "user.name=n", "-c", "user.email=e@example.com", "-c", "init.defaultBranch=master"]
+        return subprocess.run(["git", *identity, *words], cwd=tmp_path, capture_output=True, check=True).stdout
+
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "one")
+    git("tag", "-a", "v1", "-m", "annotated")
+    git("commit", "-q", "--allow-empty", "-m", "two")
+    listing = b"001e# service=git-upload-pack\n0000" + git("upload-pack", "--http-backend-info-refs", ".")
+    references = modelscope.parse_references(listing)
+    assert references["refs/heads/master"] == git("rev-parse", "master").decode().strip()
+    assert references["refs/tags/v1^{}"] == git("rev-parse", "v1^{commit}").decode().strip()
+    assert references["refs/tags/v1"] != references["refs/tags/v1^{}"]
+
+
 def test_every_snapshot_has_a_folder_of_its_own(cache):
     snapshots = [
         Snapshot(hub, repo, commit * 40, part)

@@ -20,6 +20,7 @@ from crossover import hubs
 from crossover.hubs import HubError, Snapshot, fetching
 from crossover.hubs.base import is_full
 from crossover.hubs.cache import place_of
+from crossover.hubs.presence import remembered
 
 COMMIT, OTHER = "a" * 40, "b" * 40
 REPO = "owner/model"
@@ -208,6 +209,15 @@ def test_files_that_were_changed_are_fetched_again_and_only_those(hub, name, sai
     before = len(hub.asked)
     arrives(hub, name, said)
     assert sorted(asked[1] for asked in hub.asked[before:]) == ["config.json", SHARD]
+
+
+def test_a_shard_that_was_added_does_not_stay(hub, name, said):
+    weights = arrives(hub, name)
+    (weights.folder / "more.safetensors").write_bytes(b"x")
+    assert hubs.faults(weights.folder, remembered(weights.folder)) == ["more.safetensors was added"]
+    before = len(hub.asked)
+    arrives(hub, name, said)
+    assert len(hub.asked) == before
 
 
 def test_what_a_killed_fetch_left_is_used(hub, name):

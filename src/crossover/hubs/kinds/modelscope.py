@@ -119,10 +119,15 @@ def _references(repo: str) -> dict[str, str]:
         raise HubError("rate_limited", _limited(repo), float(after) if after.isdigit() else None)
     if answer.status_code >= 400:
         raise HubError("offline", f"modelscope: the hub is out of order for {repo} (status {answer.status_code})")
-    found = {name.decode(): commit.decode() for commit, name in _REFERENCE.findall(answer.content)}
+    found = parse_references(answer.content)
     if not found:
         raise HubError("empty", f"modelscope: no branches came for {repo}; check MODELSCOPE_ENDPOINT or the proxy")
     return found
+
+
+def parse_references(listing: bytes) -> dict[str, str]:
+    """Returns the commit of each reference in git's listing (`info/refs`, protocol version 0)."""
+    return {name.decode(): commit.decode() for commit, name in _REFERENCE.findall(listing)}
 
 
 def _gated(subject: str) -> str:
