@@ -2,7 +2,7 @@
 # Starts the services that the tests with real components need, and builds their container image. May be run again:
 # what is there already is kept. Needs root on Debian or Ubuntu.
 #
-#   .ci/services.sh docker podman image     starts those (all three without arguments)
+#   .ci/services.sh docker podman registry image     starts those (all without arguments)
 #   .ci/services.sh stop                    stops what it started
 #
 # Docker runs without a bridge and without iptables, so that it also works inside a container or a small virtual
@@ -65,6 +65,22 @@ start_podman() {
     wait_for "$socket" "$state/podman.log"
 }
 
+start_registry() { # an image registry on loopback, to pull by digest from
+    need docker-registry docker-registry
+    need curl curl
+    curl -sf --max-time 5 http://127.0.0.1:5005/v2/ >/dev/null && return
+    printf '%s\n' "version: 0.1" "storage: {filesystem: {rootdirectory: $state/registry}}" \
+        "http: {addr: '127.0.0.1:5005'}" >"$state/registry.yml"
+    setsid docker-registry serve "$state/registry.yml" >"$state/registry.log" 2>&1 </dev/null &
+    echo $! >"$state/registry.pid"
+    for _ in $(seq 60); do
+        curl -sf --max-time 5 http://127.0.0.1:5005/v2/ >/dev/null && return
+        sleep 0.5
+    done
+    tail -20 "$state/registry.log" >&2
+    exit 1
+}
+
 build_image() { # the tree of a small Debian with Python, then the simulated engine in it
     start_docker
     if answers "$state/podman.sock"; then
@@ -75,22 +91,23 @@ build_image() { # the tree of a small Debian with Python, then the simulated eng
 }
 
 stop() {
-    for name in podman dockerd; do
+    for name in podman registry dockerd; do
         [ -f "$state/$name.pid" ] || continue
         kill "$(cat "$state/$name.pid")" 2>/dev/null || true
         rm -f "$state/$name.pid"
     done
 }
 
-for service in "${@:-docker podman image}"; do
+for service in "${@:-docker podman registry image}"; do
     for one in $service; do
         case $one in
         docker) start_docker ;;
         podman) start_podman ;;
+        registry) start_registry ;;
         image) build_image ;;
         stop) stop ;;
         *)
-            echo "unknown service $one: use docker, podman, image or stop" >&2
+            echo "unknown service $one: use docker, podman, registry, image or stop" >&2
             exit 2
             ;;
         esac
