@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from crossover import hubs
-from crossover.recipes import Store
+from crossover.recipes import Entry, Store
 from crossover.recipes.store import AlteredEntryError
 
 
@@ -21,13 +21,21 @@ def weights_folder(store: Store, key: str | None) -> str | None:
     if key is None:
         return None
     entry = store.read("weights", key)
-    outside = entry.observed.get("path")
-    if outside is None:
+    if "path" not in entry.observed:
         return str((entry.path / "files").resolve())
+    outside = _outside(entry)
     wanted = json.loads((entry.path / "manifest.json").read_text())["files"]
-    wrong = hubs.faults(Path(outside), wanted)
+    wrong = hubs.faults(outside, wanted)
     if wrong:
         store.quarantine("weights", key)
         more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
         raise AlteredEntryError(f"{outside}: {'; '.join(wrong[:3])}{more}; run again to have the weights made anew")
     return str(outside)
+
+
+def _outside(entry: Entry) -> Path:
+    """Returns where files lie that are not in the store: where they were put, else in the cache of this machine."""
+    folder = Path(entry.observed["path"])
+    if not folder.is_dir() and entry.recipe["hub"] in hubs.hub_names():
+        return hubs.folder_of(hubs.Snapshot.of_recipe(entry.recipe))
+    return folder

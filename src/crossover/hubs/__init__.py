@@ -4,7 +4,7 @@ May import `crossover.errors` and the hubs' own clients, which are only loaded w
 """
 
 from crossover.hubs.base import Hub, HubError, RemoteFile, Snapshot
-from crossover.hubs.cache import cache_root, cached_snapshots
+from crossover.hubs.cache import cache_root, cached_snapshots, folder_of
 from crossover.hubs.fetching import Weights, fetch
 from crossover.hubs.local import describe_folder
 from crossover.hubs.manifest import Manifest
@@ -23,6 +23,7 @@ __all__ = [
     "describe_folder",
     "faults",
     "fetch",
+    "folder_of",
     "get_hub",
     "hub_names",
     "verify_folder",

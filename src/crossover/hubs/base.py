@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from threading import Event
-from typing import Protocol
+from typing import Any, Protocol
 
 from crossover.errors import CrossoverError, InputError
 
@@ -73,6 +74,11 @@ class Snapshot:
             raise InputError(f"`{self.commit}` is no commit", remedy="write its 40 digits, or run `crossover lock`")
         if self.part not in PARTS:
             raise ValueError(f"unknown part {self.part}")
+
+    @classmethod
+    def of_recipe(cls, recipe: Mapping[str, Any]) -> Snapshot:
+        """Returns the snapshot that a weights recipe of a hub asks for."""
+        return cls(recipe["hub"], recipe["repo"], recipe["commit"], recipe.get("part", "weights"))
 
     def __str__(self) -> str:
         part = " (tokenizer)" if self.part == "tokenizer" else ""

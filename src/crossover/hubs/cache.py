@@ -46,6 +46,11 @@ def place_of(snapshot: Snapshot) -> Place:
     return Place(beside / commit, beside / f"{commit}.json", beside / f"{commit}.part", beside / f"{commit}.lock")
 
 
+def folder_of(snapshot: Snapshot) -> Path:
+    """Returns where the files of a snapshot are, or would be, on this machine."""
+    return place_of(snapshot).folder
+
+
 def memory_of_folder(folder: Path) -> Path:
     """Returns the file that remembers the digests of a folder, in the cache or outside."""
     if folder.is_relative_to(cache_root()):

@@ -137,6 +137,16 @@ def test_an_entry_from_another_machine_has_no_files_here(hub, tiny, tmp_path, mo
     assert weights_folder(plan.store, key)
 
 
+def test_another_machine_may_have_its_cache_elsewhere(hub, tiny, tmp_path, monkeypatch):
+    hub.repositories["owner/tiny"] = Repository({COMMIT: dict(tiny)}, {})
+    plan = plan_of(tmp_path, {"hub": "modelscope", "repo": "owner/tiny", "commit": COMMIT})
+    key = weights_keys(plan)[1]
+    make(plan, "weights", key)
+    (tmp_path / "cache").rename(tmp_path / "mounted")
+    monkeypatch.setenv("CROSSOVER_CACHE", str(tmp_path / "mounted"))
+    assert weights_folder(plan.store, key).startswith(str(tmp_path / "mounted"))
+
+
 def test_a_name_that_is_not_locked_is_refused(hub, tmp_path):
     plan = plan_of(tmp_path, {"hub": "modelscope", "repo": "owner/tiny"})
     with pytest.raises(CrossoverError, match="crossover lock"):

@@ -27,10 +27,8 @@ def make(task: Task) -> None:
 
 
 def _fetched(task: Task) -> None:
-    recipe = task.recipe
-    snapshot = hubs.Snapshot(recipe["hub"], recipe["repo"], recipe["commit"], recipe.get("part", "weights"))
-    weights = hubs.fetch(snapshot, task.say)
-    with task.store.create("weights", recipe, {"path": str(weights.folder)}) as place:
+    weights = hubs.fetch(hubs.Snapshot.of_recipe(task.recipe), task.say)
+    with task.store.create("weights", task.recipe, {"path": str(weights.folder)}) as place:
         _write_manifest(weights.manifest, place / "manifest.json")
 
 
