@@ -28,6 +28,7 @@ from crossover.peers import CLIENTS, PeerRun, run_peer
 from crossover.workloads import build, read_prompts
 
 HERE = Path(__file__).resolve().parent
+KNOWN = ("recorder", *CLIENTS)
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ def parse() -> argparse.Namespace:
     """Returns the arguments."""
     parser = argparse.ArgumentParser(description="How right load-test clients are.")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--clients", type=lambda text: text.split(","), default=list(CLIENTS))
+    parser.add_argument("--clients", type=lambda text: text.split(","), default=list(KNOWN))
     parser.add_argument("--streams", type=lambda text: [int(part) for part in text.split(",")], default=[64])
     parser.add_argument("--tokens", type=int, default=200)
     parser.add_argument("--ttft-ms", type=float, default=200.0)
@@ -163,9 +164,9 @@ def parse() -> argparse.Namespace:
         "--bin", action="append", default=[], metavar="CLIENT=DIR", help="where a client's commands are"
     )
     args = parser.parse_args()
-    unknown = sorted(set(args.clients) - set(CLIENTS))
+    unknown = sorted(set(args.clients) - set(KNOWN))
     if unknown:
-        parser.error(f"unknown client {unknown[0]}; use {', '.join(CLIENTS)}")
+        parser.error(f"unknown client {unknown[0]}; use {', '.join(KNOWN)}")
     args.out = args.out.absolute()
     return args
 

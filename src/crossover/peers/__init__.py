@@ -12,8 +12,7 @@ from crossover.peers.reading import read_output
 from crossover.peers.report import Figure, PeerReport, Requests
 from crossover.peers.reported import reported
 from crossover.peers.running import PeerRun, run_peer
-from crossover.peers.tools import TOOLS
-from crossover.peers.vocabulary import CLIENTS, parse_clients
+from crossover.peers.tools import CLIENTS, TOOLS
 
 __all__ = [
     "CLIENTS",
@@ -26,7 +25,6 @@ __all__ = [
     "Requests",
     "comparable",
     "implied",
-    "parse_clients",
     "read_output",
     "reported",
     "run_peer",

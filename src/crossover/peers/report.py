@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from crossover.peers.meanings import MEANINGS, Meaning
@@ -87,6 +87,50 @@ class PeerReport:
                 return figure.value
         return None
 
+    def in_declared_time(self, clock_scale: float) -> PeerReport:
+        """Returns the report of a run on a simulated engine in the time that the engine declares.
+
+        Args:
+            clock_scale: declared seconds a second; 1 for a real engine.
+        """
+        if clock_scale == 1:
+            return self
+        times = ("ttft_s", "e2e_s", "tpot_s")
+        return replace(
+            self,
+            duration_s=_scaled(self.duration_s, clock_scale),
+            figures=tuple(
+                replace(figure, value=_scaled(figure.value, _factor(figure.means.unit, clock_scale)))
+                for figure in self.figures
+            ),
+            per_request=tuple(
+                {**row, **{name: _scaled(row.get(name), clock_scale) for name in times}} for row in self.per_request
+            ),
+            gaps_s=tuple(gap * clock_scale for gap in self.gaps_s),
+        )
+
+    def ours(self) -> list[dict[str, Any]]:
+        """Returns the figures that are, or are nearest to, one of our metrics, each with its definition.
+
+        Returns:
+            `{"metric", "statistic", "value", "unit", "column", "same_as_ours", "definition", "audited_as"}`; times in
+            s, rates in tok/s. `audited_as` is the figure's name in `to_table`.
+        """
+        return [
+            {
+                "metric": figure.means.metric,
+                "statistic": figure.statistic,
+                "value": figure.value,
+                "unit": figure.means.unit,
+                "column": figure.column,
+                "same_as_ours": figure.means.same,
+                "definition": figure.means.formula,
+                "audited_as": _table_name(figure),
+            }
+            for figure in self.figures
+            if figure.means.metric is not None and figure.value is not None
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         """Returns the report for JSON; absent is null."""
         from crossover.peers.implied import implied
@@ -156,6 +200,15 @@ class PeerReport:
         seconds, tokens = math.ceil(self.duration_s or 0), self.completion_tokens or 0
         below_mean = (figure.value or 0) * (self.duration_s or 0) < tokens
         return below_mean and (figure.value or 0) * seconds >= tokens
+
+
+def _factor(unit: str, clock_scale: float) -> float:
+    """Returns what a figure is to be multiplied by: times grow, rates shrink, counts stay."""
+    return clock_scale if unit == "s" else 1 / clock_scale if unit.endswith("/s") else 1.0
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
 
 
 def _entry(figure: Figure) -> dict[str, Any]:

@@ -37,6 +37,8 @@ class PeerRun:
         rate_per_s: requests per second, for an open one.
         seed: of the client.
         temperature, ignore_eos: of the sampling.
+        extra: further fields of the request body.
+        api_key: of the endpoint; handed over as the environment variable OPENAI_API_KEY, written nowhere.
         time_limit_s: after which the client is ended.
     """
 
@@ -50,6 +52,8 @@ class PeerRun:
     seed: int = 0
     temperature: float = 0.0
     ignore_eos: bool = True
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    api_key: str | None = field(default=None, repr=False)
     time_limit_s: float = 3600.0
 
     def single_output_length(self, tool: str) -> int:
@@ -65,7 +69,13 @@ class PeerRun:
 
 
 def run_peer(
-    name: str, run: PeerRun, out_dir: Path, *, bin_dir: Path | None = None, envs_dir: Path = Path("envs")
+    name: str,
+    run: PeerRun,
+    out_dir: Path,
+    *,
+    bin_dir: Path | None = None,
+    version: str | None = None,
+    envs_dir: Path = Path("envs"),
 ) -> PeerReport:
     """Runs a client and returns what it reports; everything it wrote stays in `out_dir`, with `peer.json`.
 
@@ -74,6 +84,7 @@ def run_peer(
         run: the load.
         out_dir: made where missing.
         bin_dir: folder of the client's commands; by default its environment is installed from `envs_dir`.
+        version: of the client in `bin_dir`, where it is known.
         envs_dir: where the environments are defined.
 
     Raises:
@@ -87,8 +98,8 @@ def run_peer(
     for file, text in plan.files.items():
         (out_dir / file).parent.mkdir(parents=True, exist_ok=True)
         (out_dir / file).write_text(text, "utf-8")
-    binaries, manifest = (bin_dir, {}) if bin_dir is not None else _environment(tool, envs_dir)
-    spent = _execute(tool, plan, out_dir, binaries.absolute(), run.time_limit_s)
+    binaries, manifest = (bin_dir, {"version": version}) if bin_dir is not None else _environment(tool, envs_dir)
+    spent = _execute(tool, plan, out_dir, binaries.absolute(), run)
     written = out_dir / (plan.output or CONSOLE)
     if not written.is_file():
         raise CrossoverError(f"{tool.title} wrote no {written.name}: {_tail(out_dir / CONSOLE)}")
@@ -113,13 +124,14 @@ def _environment(tool: Tool, envs_dir: Path) -> tuple[Path, Mapping[str, Any]]:
     return environment.python.parent, kept
 
 
-def _execute(tool: Tool, plan: Plan, out_dir: Path, binaries: Path, limit_s: float) -> dict[str, float]:
+def _execute(tool: Tool, plan: Plan, out_dir: Path, binaries: Path, run: PeerRun) -> dict[str, float]:
     """Runs the command to its end; returns wall and CPU seconds. Its whole process group is ended with it."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     environment = {
         **os.environ,
         "PATH": f"{binaries}{os.pathsep}{os.environ.get('PATH', '')}",
         "HF_HUB_OFFLINE": "1",
+        **({"OPENAI_API_KEY": run.api_key} if run.api_key else {}),
         **plan.environment,
     }
     command = [str(binaries / plan.words[0]), *plan.words[1:]]
@@ -128,9 +140,11 @@ def _execute(tool: Tool, plan: Plan, out_dir: Path, binaries: Path, limit_s: flo
             command, cwd=out_dir, env=environment, stdout=console, stderr=subprocess.STDOUT, start_new_session=True
         )
         try:
-            status = process.wait(limit_s)
+            status = process.wait(run.time_limit_s)
         except subprocess.TimeoutExpired:
-            raise CrossoverError(f"{tool.title} did not end within {limit_s:g} s: {_tail(out_dir / CONSOLE)}") from None
+            raise CrossoverError(
+                f"{tool.title} did not end within {run.time_limit_s:g} s: {_tail(out_dir / CONSOLE)}"
+            ) from None
         finally:
             _end(process)
     if status != 0:

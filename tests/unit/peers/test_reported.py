@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from crossover.audits.printed import Interval
 from crossover.peers import read_output, reported
 
@@ -31,3 +33,23 @@ def test_figures_stand_under_the_client_and_keep_their_digits() -> None:
 
 def test_a_second_run_of_a_client_stands_beside_the_first() -> None:
     assert list(reported([*read_output(TABLE), *read_output(TABLE)])) == ["vllm-bench", "vllm-bench-2"]
+
+
+def test_a_run_on_a_simulated_engine_is_told_in_declared_time() -> None:
+    (report,) = read_output(TABLE)
+    declared = report.in_declared_time(40)
+    assert declared.duration_s == 316.36 * 40
+    assert declared.figure("ttft_s") == 0.31327 * 40
+    assert declared.figure("output_tok_s", "value") == pytest.approx(2027.82 / 40)
+    assert declared.completion_tokens == 641529
+    assert report.in_declared_time(1) is report
+
+
+def test_figures_near_ours_come_with_their_definition_and_the_name_they_are_audited_by() -> None:
+    (report,) = read_output(TABLE)
+    found = {(figure["metric"], figure["statistic"]): figure for figure in report.ours()}
+    assert set(found) == {("ttft_s", "mean"), ("tpot_s", "mean"), ("output_tok_s", "value")}
+    ttft = found["ttft_s", "mean"]
+    assert (ttft["column"], ttft["same_as_ours"], ttft["audited_as"]) == ("Mean TTFT (ms)", False, "ttft_mean_s")
+    assert "role" in ttft["definition"]
+    assert found["output_tok_s", "value"]["audited_as"] in reported([report])["vllm-bench"]

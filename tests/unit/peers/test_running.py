@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from crossover.errors import CrossoverError, InputError
-from crossover.peers import CLIENTS, TOOLS, PeerRun, parse_clients, run_peer
+from crossover.peers import CLIENTS, TOOLS, PeerRun, run_peer
 
 PROMPTS: list[dict[str, Any]] = [
     {"index": 0, "text": "one two", "output_tokens": 5},
@@ -72,7 +72,7 @@ def test_a_client_that_hangs_is_ended_with_its_children(run: PeerRun, tmp_path: 
     assert time.monotonic() - start < 10
 
 
-@pytest.mark.parametrize("name", [name for name in CLIENTS if name != "recorder"])
+@pytest.mark.parametrize("name", CLIENTS)
 def test_every_client_gets_the_endpoint_the_load_and_the_prompts(name: str, run: PeerRun, tmp_path: Path) -> None:
     tool = TOOLS[name]
     assert tool.plan is not None
@@ -84,7 +84,7 @@ def test_every_client_gets_the_endpoint_the_load_and_the_prompts(name: str, run:
     assert list((Path(__file__).parents[3] / "envs").glob(f"*/{tool.environment}/environment.yaml"))
 
 
-@pytest.mark.parametrize("name", [name for name in CLIENTS if name != "recorder"])
+@pytest.mark.parametrize("name", CLIENTS)
 def test_prompts_that_are_no_text_are_refused(name: str, tmp_path: Path) -> None:
     run = PeerRun("http://127.0.0.1:9", "m", [{"index": 0, "token_ids": [1], "output_tokens": 1}], concurrency=1)
     with pytest.raises(InputError, match="takes prompts as text alone"):
@@ -102,15 +102,20 @@ def test_what_cannot_be_run_is_told(run: PeerRun, tmp_path: Path) -> None:
         run_peer("evalscope", run, tmp_path)
 
 
-def test_the_clients_of_an_experiment() -> None:
-    assert parse_clients(None) == ("recorder",)
-    assert parse_clients("guidellm") == ("guidellm",)
-    assert parse_clients(["recorder", "vllm-bench"]) == ("recorder", "vllm-bench")
-    for wrong, problem in (
-        ("evalscope", r"client\[0\]: unknown client 'evalscope'; use one or more of recorder, aiperf"),
-        ([], r"client: \[\] is neither a client nor a list"),
-        ({"a": 1}, "is neither a client nor a list"),
-        (["recorder", "recorder"], "client: names a client twice"),
-    ):
-        with pytest.raises(InputError, match=problem):
-            parse_clients(wrong)
+@pytest.mark.parametrize("name", CLIENTS)
+def test_further_body_fields_reach_every_client(name: str, run: PeerRun, tmp_path: Path) -> None:
+    tool = TOOLS[name]
+    assert tool.plan is not None
+    plan = tool.plan(PeerRun(**{**vars(run), "extra": {"top_k": 7}}), tmp_path)
+    assert "top_k" in " ".join(plan.words)
+    assert "top_k" not in " ".join(tool.plan(run, tmp_path).words)
+
+
+def test_the_key_of_the_endpoint_is_in_the_environment_alone(run: PeerRun, tmp_path: Path) -> None:
+    answer = json.dumps({**RESULT, "output_throughput": 1.0})
+    script = f"test \"$OPENAI_API_KEY\" = canary-7 && echo '{answer}' > result.json"
+    keyed = PeerRun(**{**vars(run), "api_key": "canary-7"})
+    report = run_peer("vllm-bench", keyed, tmp_path / "out", bin_dir=_script(tmp_path / "bin", script), version="9.9")
+    assert (report.requests.ok, report.version) == (2, "9.9")
+    assert "canary-7" not in repr(keyed)
+    assert [file for file in (tmp_path / "out").iterdir() if "canary-7" in file.read_text("utf-8")] == []

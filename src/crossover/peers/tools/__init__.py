@@ -15,3 +15,5 @@ def _find() -> dict[str, Tool]:
 
 
 TOOLS: dict[str, Tool] = _find()
+CLIENTS = tuple(name for name, tool in TOOLS.items() if tool.plan is not None)
+"""The clients that can be run: what `clients:` of an experiment may name."""

@@ -130,6 +130,7 @@ def plan(run: PeerRun, out: Path) -> Plan:
     }
     extra = ["--extra-inputs", f"temperature:{run.temperature:g}"]
     extra += ["--extra-inputs", "ignore_eos:true"] if run.ignore_eos else []
+    extra += ["--extra-inputs", json.dumps(run.extra)] if run.extra else []
     return Plan(
         ("aiperf", "profile", *flags(options), *extra),
         files={"prompts.jsonl": "\n".join(lines) + "\n", **_hub(run.tokenizer)},

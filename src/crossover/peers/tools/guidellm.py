@@ -145,7 +145,7 @@ def plan(run: PeerRun, _out: Path) -> Plan:
         "model": run.model,
         "request_format": "/v1/chat/completions" if run.api == "chat" else "/v1/completions",
         "validate_backend": False,
-        "extras": {"body": {"temperature": run.temperature, "ignore_eos": run.ignore_eos}},
+        "extras": {"body": {"temperature": run.temperature, "ignore_eos": run.ignore_eos, **run.extra}},
     }
     profile = (
         f"kind=concurrent,streams={run.concurrency}" if run.concurrency else f"kind=poisson,rate={run.rate_per_s or 1}"

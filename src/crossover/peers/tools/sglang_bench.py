@@ -198,7 +198,7 @@ def plan(run: PeerRun, _out: Path) -> Plan:
         "request-rate": run.rate_per_s,
         "seed": run.seed,
         "disable-ignore-eos": not run.ignore_eos,
-        "extra-request-body": json.dumps({"temperature": run.temperature}),
+        "extra-request-body": json.dumps({"temperature": run.temperature, **run.extra}),
         "warmup-requests": 0,
         "output-file": _RESULT,
         "output-details": True,

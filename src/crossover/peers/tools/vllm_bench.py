@@ -140,6 +140,7 @@ def plan(run: PeerRun, _out: Path) -> Plan:
         "seed": run.seed,
         "temperature": run.temperature,
         "ignore-eos": run.ignore_eos,
+        "extra-body": json.dumps(run.extra) if run.extra else None,
         "ready-check-timeout-sec": 0,
         "percentile-metrics": "ttft,tpot,itl,e2el",
         "metric-percentiles": "50,90,99",
