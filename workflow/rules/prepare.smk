@@ -1,4 +1,4 @@
-"""Entries that need no GPU: weights, images, prompts."""
+"""Entries that need no GPU: weights, images, clients, prompts."""
 
 
 rule weights:
@@ -27,6 +27,21 @@ rule image:
         "../../envs/crossover.yaml"
     message:
         "Make sure that image {wildcards.key} is here."
+    shell:
+        "crossover prepare {input.sheet} --store results --receipt {output.receipt} 2> >(tee {log} >&2)"
+
+
+rule client:
+    input:
+        sheet=ancient("results/sheets/client/{key}.json"),
+    output:
+        receipt="results/receipts/client/{key}.json",
+    log:
+        "results/logs/client/{key}.log",
+    conda:
+        "../../envs/crossover.yaml"
+    message:
+        "Install load-test client {wildcards.key}."
     shell:
         "crossover prepare {input.sheet} --store results --receipt {output.receipt} 2> >(tee {log} >&2)"
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from crossover.client import Load, Progress, Sampling, interpret, probe, record
 from crossover.deployment import logfile
+from crossover.deployment.clients import measure_with_others
 from crossover.deployment.clock import now
 from crossover.deployment.progress import Reporter, cell_progress
 from crossover.deployment.session import Session
@@ -51,12 +52,14 @@ def measure(session: Session, cell: CellSheet, store: Store, reporter: Reporter)
     recorded = session.folder / "cells" / cell.key
     recorded.mkdir(parents=True, exist_ok=True)
     facts = _facts(session, cell)
-    log_start = logfile.size(session.server.log_path)
+    log_start, start_s = logfile.size(session.server.log_path), time.monotonic()
     try:
         _record(session, cell, store, reporter, recorded, facts)
     except (CrossoverError, OSError) as error:
         raise CellFailedError(_reason(session, str(error)), facts, recorded, _gone(session)) from error
+    # The log of the cell ends here: what other clients make the server say is theirs.
     parts = [(0, session.startup_end), (log_start, logfile.size(session.server.log_path))]
+    facts |= measure_with_others(session, cell, store, reporter, recorded, time.monotonic() - start_s)
     observed = {"launch": session.folder.name, "server": dict(session.server.observed)}
     with store.create("run", cell.recipe, observed) as place:
         for path in recorded.iterdir():

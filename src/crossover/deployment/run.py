@@ -144,7 +144,8 @@ def _one_cell(session: Session, cell: CellSheet, store: Store, reporter: Reporte
         timed["status"] = "ok"
         outcome.measured.append(cell.id)
         reporter.say(f"measured {cell.id}")
-        return True
+        # It may have ended since, under another client.
+        return session.server.poll() is None
     finally:
         timed["end"] = now()
         session.save()

@@ -19,6 +19,7 @@ DEFAULTS: Mapping[str, Any] = {
     "diagnoses": [],
     "warmup": {"shapes": [{"input_tokens": 64, "output_tokens": 8, "concurrency": 1}]},
     "isolation": "disjoint",
+    "clients": [],
     "repeats": 1,
     "seed": 0,
     "api": "chat",
@@ -249,5 +250,6 @@ def _workload(entry: Mapping[str, Any], input_tokens: int | None, concurrency: i
         form=entry.get("form", "text"),
         options=entry.get("options", {}),
         goodput=entry.get("goodput"),
+        clients=tuple(entry["clients"]) if "clients" in entry else None,
         variants=tuple(wanted) if wanted else None,
     )

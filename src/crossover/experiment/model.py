@@ -49,7 +49,11 @@ class Variant:
 
 @dataclass(frozen=True)
 class Workload:
-    """One point of load: what is sent, how much of it, and how it arrives."""
+    """One point of load: what is sent, how much of it, and how it arrives.
+
+    Attributes:
+        clients: other clients that measure it too; None for those of the experiment.
+    """
 
     dataset: str
     input_tokens: int | None
@@ -63,6 +67,7 @@ class Workload:
     form: str
     options: Mapping[str, Any] = field(default_factory=dict)
     goodput: Mapping[str, float] | None = None
+    clients: tuple[str, ...] | None = None
     variants: tuple[str, ...] | None = None
 
     @property

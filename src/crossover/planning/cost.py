@@ -47,7 +47,9 @@ def _predict(plan: Plan, deployment: Deployment) -> Prediction:
     return Prediction(
         timing.predict_start_s(engine, arguments),
         {
+            # Each other client gives the same load once more.
             cell.run_key: timing.predict_cell_s(engine, arguments, dict(cell.recipe["workload"]))
+            * (1 + len(cell.recipe.get("clients", {})))
             for cell in deployment.cells
         },
         "model",

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from crossover.errors import InputError
 from crossover.experiment.expand import Cell
-from crossover.experiment.model import Experiment, Variant
+from crossover.experiment.model import Experiment, Variant, Workload
 from crossover.planning.locks import Locks
 from crossover.recipes import canonical_json, key_of
 from crossover.recipes.canonical import digest_of_file
@@ -21,7 +22,10 @@ from crossover.recipes.canonical import digest_of_file
 RUN_VERSION = 1
 WEIGHTS_VERSION = 1
 IMAGE_VERSION = 1
+CLIENT_VERSION = 1
 SMALL_FILE_BYTES = 16 << 20
+# Policies under which a cell's prompts may be sent again: the cache is emptied first, or nobody minds.
+SENT_AGAIN = frozenset({"reset", "none"})
 # Launcher options that change where or how long, but not what is measured.
 OPERATIONAL_OPTIONS = frozenset(
     {"url", "api_key_env", "server", "token_env", "host", "startup_timeout_s", "stop_grace_s", "mounts"}
@@ -110,17 +114,58 @@ _IMAGE_IDENTITIES = {
 }
 
 
-def prompts_spec(cell: Cell, experiment: Experiment) -> dict[str, Any]:
+def clients(cell: Cell, experiment: Experiment) -> tuple[str, ...]:
+    """Returns the other clients that measure a cell: those of its workload, else the experiment's.
+
+    Raises:
+        InputError: a load that other clients cannot give.
+    """
+    workload = cell.workload
+    names = workload.clients if workload.clients is not None else tuple(experiment.settings["clients"])
+    if names:
+        _check_load(workload, experiment)
+    return names
+
+
+def _check_load(workload: Workload, experiment: Experiment) -> None:
+    faults = {
+        "`duration_s`": workload.duration_s is not None,
+        "`arrivals: fixed`": workload.rate_per_s is not None and workload.arrivals != "poisson",
+        "`form: token_ids`": workload.form != "text",
+    }
+    for what, given in faults.items():
+        if given:
+            raise InputError(
+                f"{what} of {workload.label} is nothing that other clients can do",
+                file=experiment.file,
+                place="clients",
+                remedy="take it away, or give that workload `clients: []`",
+            )
+
+
+def client_recipe(name: str) -> dict[str, Any]:
+    """Returns the recipe of a client's environment."""
+    from crossover.environments import find_definition
+    from crossover.peers import TOOLS
+
+    environment = find_definition(str(TOOLS[name].environment)).digest
+    return {"step": "client", "version": CLIENT_VERSION, "client": name, "environment": environment}
+
+
+def prompts_spec(cell: Cell, experiment: Experiment, client: str | None = None) -> dict[str, Any]:
     """Returns the specification that `crossover.workloads` builds a cell's prompts from, without its tokenizer.
 
     The seed is derived from the point of load and the repeat, not from the variant: variants get the same prompts,
-    and no two cells of one server share any.
+    and no two cells of one server share any. Another client gets the same too where they may be sent again
+    (`SENT_AGAIN`), else prompts of its own, of the same kind and lengths.
     """
     workload = cell.workload
     point = [
         experiment.settings["seed"], workload.dataset, workload.input_tokens, workload.concurrency,
         workload.rate_per_s, workload.requests, workload.options, cell.repeat,
     ]  # fmt: skip
+    if client is not None and experiment.settings["isolation"] not in SENT_AGAIN:
+        point.append(client)
     return {
         "dataset": workload.dataset,
         "input_tokens": workload.input_tokens,
@@ -208,13 +253,22 @@ def served_model_name(variant: Variant, experiment: Experiment) -> str:
     return str(variant.fields.get("served_model_name") or declared.get("repo") or model or variant.engine)
 
 
-def run_recipe(cell: Cell, experiment: Experiment, server_key: str, prompts_key: str) -> dict[str, Any]:
+def run_recipe(
+    cell: Cell,
+    experiment: Experiment,
+    server_key: str,
+    prompts_key: str,
+    clients: Mapping[str, Mapping[str, str]] | None = None,
+) -> dict[str, Any]:
     """Returns the recipe of a run entry: one cell on one server.
 
     The server stands in it by its key; its recipe is in the entry's server.json.
+
+    Args:
+        clients: of each other client that measures the cell too, the keys of its `client` and `prompts` entries.
     """
     workload = cell.workload
-    return {
+    recipe = {
         "step": "run",
         "version": RUN_VERSION,
         "server": server_key,
@@ -235,3 +289,4 @@ def run_recipe(cell: Cell, experiment: Experiment, server_key: str, prompts_key:
         "isolation": experiment.settings["isolation"],
         "repeat": cell.repeat,
     }
+    return recipe | {"clients": {name: dict(keys) for name, keys in clients.items()}} if clients else recipe

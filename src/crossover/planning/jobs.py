@@ -33,7 +33,7 @@ REPORT_SOURCE = (
 
 @dataclass(frozen=True)
 class Step:
-    """One entry that needs no GPU: weights, image or prompts.
+    """One entry that needs no GPU: weights, image, client or prompts.
 
     Attributes:
         detail: what the step needs besides its recipe and may differ between machines (paths).
@@ -56,6 +56,15 @@ class PlannedCell:
     run_key: str
     report_recipe: Mapping[str, Any]
     metrics_recipe: Mapping[str, Any]
+
+    @property
+    def needs(self) -> tuple[tuple[str, str], ...]:
+        """What measuring takes besides the server: prompts, and the environments of other clients."""
+        clients = self.recipe.get("clients", {}).values()
+        return (
+            ("prompts", str(self.recipe["prompts"])),
+            *((kind, keys[kind]) for keys in clients for kind in ("client", "prompts")),
+        )
 
     @cached_property
     def engine_report_key(self) -> str:
@@ -133,8 +142,11 @@ class Plan:
     def needs(self, deployment: Deployment) -> tuple[tuple[str, str], ...]:
         """Returns what must be there before a deployment can measure what it lacks; nothing where it lacks nothing."""
         missing = self.missing(deployment)
-        prompts = sorted({("prompts", str(cell.recipe["prompts"])) for cell in missing})
-        return (*deployment.needs, *prompts) if missing else ()
+        wanted = {need for cell in missing for need in cell.needs}
+        # Other clients read the tokenizer that their prompts were counted by.
+        measured_by_others = [cell for cell in missing if "clients" in cell.recipe]
+        wanted |= {more for cell in measured_by_others for need in cell.needs for more in self.steps[need].needs}
+        return (*deployment.needs, *sorted(wanted)) if missing else ()
 
     @cached_property
     def wanted_steps(self) -> frozenset[tuple[str, str]]:
@@ -255,7 +267,8 @@ class _Builder:
 
     def _cell(self, cell: Cell, server_key: str) -> PlannedCell:
         prompts_key = self._prompt_key(intent.prompts_spec(cell, self.experiment), cell)
-        recipe = intent.run_recipe(cell, self.experiment, server_key, prompts_key)
+        clients = {name: self._client(name, cell) for name in intent.clients(cell, self.experiment)}
+        recipe = intent.run_recipe(cell, self.experiment, server_key, prompts_key, clients)
         run_key = key_of(recipe)
         report = {"step": "parse", "source": source_digest(*PARSE_SOURCE), "run": run_key}
         goodput = cell.workload.goodput
@@ -268,6 +281,11 @@ class _Builder:
             "goodput": dict(goodput) if goodput else None,
         }
         return PlannedCell(cell, recipe, run_key, report, metrics)
+
+    def _client(self, name: str, cell: Cell) -> dict[str, str]:
+        """Returns the keys of what another client needs for a cell."""
+        prompts = self._prompt_key(intent.prompts_spec(cell, self.experiment, name), cell)
+        return {"client": self._add("client", intent.client_recipe(name), {})[1], "prompts": prompts}
 
     def _prompt_key(self, spec: Mapping[str, Any], cell: Cell) -> str:
         words = self.experiment.settings["tokenizer"] == "words"

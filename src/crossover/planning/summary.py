@@ -56,7 +56,7 @@ def _sum(values: Iterable[float | None]) -> float | None:
 
 
 def _steps(plan: Plan) -> dict[str, dict[str, int]]:
-    steps = {kind: {"run": 0, "reuse": 0} for kind in ("weights", "image", "prompts")}
+    steps = {kind: {"run": 0, "reuse": 0} for kind in ("weights", "image", "client", "prompts")}
     for (kind, key), _ in plan.steps.items():
         wanted = (kind, key) in plan.wanted_steps and not plan.has(kind, key)
         steps[kind]["run" if wanted else "reuse"] += 1

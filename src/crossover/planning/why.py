@@ -42,7 +42,7 @@ def explain(plan: Plan, name: str) -> dict[str, Any]:
     deployment, cell = find_cell(plan, name)
     chain: list[tuple[str, str, Mapping[str, Any]]] = [
         (kind, key, plan.steps[kind, key].recipe)
-        for kind, key in (*deployment.needs, ("prompts", str(cell.recipe["prompts"])))
+        for kind, key in dict.fromkeys((*deployment.needs, *cell.needs))
         if key not in deployment.warmup
     ]
     chain += [

@@ -21,7 +21,7 @@ from typing import Any
 from crossover.errors import CrossoverError
 from crossover.recipes.canonical import digest_of_file, key_of, normalise
 
-KINDS = ("weights", "image", "prompts", "run", "deployment", "engine_report", "metrics")
+KINDS = ("weights", "image", "client", "prompts", "run", "deployment", "engine_report", "metrics")
 MANIFEST = "entry.json"
 QUARANTINE = "quarantine"
 
