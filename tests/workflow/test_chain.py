@@ -100,6 +100,21 @@ def test_an_edited_log_reader_reruns_parse_metrics_and_report(finished, tmp_path
     assert set(jobs) == {"parse_logs", "compute_metrics", *DERIVED}
 
 
+def test_the_page_is_always_that_of_the_plan_that_was_asked_for(finished) -> None:
+    before = finished.data
+    finished.data = {**before, "metrics": {"percentiles": [50]}}
+    try:
+        finished.run()
+    finally:
+        finished.data = before
+    assert finished.jobs(finished.run("-n")).keys() == {"render_report", "report"}
+    finished.run()
+    key = json.loads((finished.page.parent / "report.json").read_text())["key"]
+    assert list((finished.store.root / "receipts" / "report").iterdir()) == [
+        finished.store.root / "receipts" / "report" / f"small-{key}.json"
+    ]
+
+
 def test_a_deleted_entry_is_made_again_although_its_receipt_is_there(finished) -> None:
     victim = finished.store.keys("run")[0]
     finished.store.remove("run", victim)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,6 +43,7 @@ ENGINES = {
         "output_tokens": 800,
         "arguments": {
             "tensor-parallel-size": 8, "reasoning-parser": "kimi_k3", "attention-backend": "FLASHINFER_MLA",
+            "max-num-batched-tokens": 8000,
         },
     },
     "sglang": {
@@ -48,7 +51,7 @@ ENGINES = {
         "output_tokens": 400,
         "arguments": {
             "tp-size": 8, "reasoning-parser": "kimi_k3", "attention-backend": "cutedsl_mla",
-            "decode-log-interval": 10,
+            "decode-log-interval": 10, "chunked-prefill-size": 8000,
         },
     },
 }  # fmt: skip
@@ -69,6 +72,26 @@ class Measured:
 
 
 def measure(folder: Path, engine: str, *faults: str, requests: tuple[int, ...] = (REQUESTS,)) -> Measured:
+    """Runs an experiment of one variant through the chain, up to three times where this machine is too busy for it."""
+    for attempt in range(3):
+        place = folder / str(attempt)
+        place.mkdir()
+        measured = run_chain(place, engine, faults, requests)
+        if not disturbed(measured):
+            break
+    return measured
+
+
+def disturbed(measured: Measured) -> bool:
+    """Says whether two clocks differ because the simulated engine was late by its own account, 20 ms or more."""
+    cell = measured.deployment.cells[0]
+    log = (measured.store.path("run", cell.run_key) / "engine.log").read_text()
+    late = any(float(ms) >= 20 for ms in re.findall(r"delivered late, at most ([\d.]+) ms of real time", log))
+    clocks = {("client_engine", "contradiction", "stable_decode_tok_s"), ("fitness", "contaminated", "recorder")}
+    return late and bool(faults_in(measured.metrics()) & clocks)
+
+
+def run_chain(folder: Path, engine: str, faults: Sequence[str], requests: Sequence[int]) -> Measured:
     """Runs an experiment of one variant from its YAML to metrics.json; one workload a number of requests."""
     options = ENGINES[engine]
     launcher = {"kind": "simulated", "time_scale": options["time_scale"], "faults": ["slow-start=0.02", *faults]}
@@ -80,8 +103,8 @@ def measure(folder: Path, engine: str, *faults: str, requests: tuple[int, ...] =
         "models": {"m": {"hub": "none", "repo": "owner/model"}},
         "variants": {engine: variant},
         "workloads": [{**workload, "concurrency": count, "requests": count} for count in requests],
-        # The warm-up compiles what the measurement would compile otherwise.
-        "warmup": {"shapes": [{"input_tokens": 8192, "output_tokens": 16, "concurrency": 8}]},
+        # Long prompts in one step, and for vLLM six requests at once, compile kernels when they first come.
+        "warmup": {"shapes": [{"input_tokens": 100, "output_tokens": 200, "concurrency": 10}]},
         "metrics": {"percentiles": [50, 90]},
     }
     file = folder / "planted.yaml"

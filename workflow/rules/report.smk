@@ -26,14 +26,24 @@ rule render_report:
         sheet=ancient(PLAN.report_sheet),
     output:
         receipt=REPORT_RECEIPT,
+        page=report(
+            f"reports/{PLAN.experiment}/index.html",
+            caption="../report/page.rst",
+            category="Comparison",
+            labels={"experiment": PLAN.experiment, "form": "page"},
+        ),
+        markdown=report(
+            f"reports/{PLAN.experiment}/report.md",
+            caption="../report/markdown.rst",
+            category="Comparison",
+            labels={"experiment": PLAN.experiment, "form": "Markdown"},
+        ),
     log:
         f"results/logs/report/{PLAN.experiment}.log",
     localrule: True
     conda:
         "../../envs/crossover.yaml"
-    params:
-        out=f"reports/{PLAN.experiment}",
     message:
         "Draw the report of {PLAN.experiment}."
     shell:
-        "crossover report {input.sheet} --out {params.out} --receipt {output.receipt} 2> {log}"
+        "crossover report {input.sheet} --out $(dirname {output.page}) --receipt {output.receipt} 2> {log}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import glob
+import re
 from pathlib import Path
 
 HELP = "write the report of a finished sheet: page, Markdown, CSV tables, figures, JSON"
@@ -40,6 +42,10 @@ def run(args: argparse.Namespace) -> int:
     stamp = "SIMULATED; " if sheet.simulated else ""
     if args.receipt:
         args.receipt.parent.mkdir(parents=True, exist_ok=True)
+        # An experiment has one page: the receipts of its other plans do not hold any more.
+        for other in args.receipt.parent.glob(f"{glob.escape(sheet.experiment)}-*.json"):
+            if re.fullmatch(rf"{re.escape(sheet.experiment)}-[0-9a-f]+", other.stem):
+                other.unlink()
         args.receipt.write_text(f'{{"report": "{args.out}"}}\n')
     print(f"{args.out / 'index.html'}: {stamp}{', '.join(parts)}")
     return 0
