@@ -253,6 +253,7 @@ def serve() -> Iterator[LocalHub]:
     hub = LocalHub()
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": hub}))
     server.daemon_threads = True
+    server.handle_error = lambda *_: None  # clients that are killed hang up
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     hub.url = f"http://127.0.0.1:{server.server_address[1]}"

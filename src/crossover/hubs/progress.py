@@ -43,21 +43,22 @@ class Progress:
         """Returns such as `12.40 of 594.10 GiB (2 %), 812 MiB/s, 12 min left`."""
         (first_s, first), (last_s, there) = self._samples[0], self._samples[-1]
         rate = (there - first) / (last_s - first_s) if last_s > first_s else 0.0
-        share = f"{100 * there / self._total:.0f} %" if self._total else "100 %"
+        if there >= self._total:
+            return f"all {gib(self._total)} GiB are there, verifying the last files"
+        share = f"{100 * there / self._total:.0f} %"
         left = span((self._total - there) / rate) + " left" if rate > 0 else "nothing came lately"
         return f"{gib(there)} of {gib(self._total)} GiB ({share}), {rate / 2**20:.1f} MiB/s, {left}"
 
 
 def bytes_in(folder: Path) -> int:
-    """Returns the bytes that the files below a folder take, files under way included; holes do not count."""
+    """Returns the bytes that the files below a folder take, files under way included."""
     total = 0
     for base, _, names in os.walk(folder):
         for name in names:
             try:
-                stat = os.stat(os.path.join(base, name))  # noqa: PTH116, PTH118 - called often, on many files
+                total += os.stat(os.path.join(base, name)).st_size  # noqa: PTH116, PTH118 - often, on many files
             except FileNotFoundError:
                 continue  # moved into its place meanwhile
-            total += min(stat.st_size, stat.st_blocks * 512)
     return total
 
 

@@ -250,14 +250,16 @@ def test_the_progress_line(tmp_path):
     assert progress.line() == "2.00 of 4.00 GiB (50 %), 102.4 MiB/s, 20 s left"
     progress._samples.append((120.0, 1 << 30))
     assert "nothing came lately" in progress.line()
+    progress._samples.append((130.0, 4 << 30))
+    assert progress.line() == "all 4.00 GiB are there, verifying the last files"
     assert [span(s) for s in (3, 89, 720, 12_000)] == ["3 s", "89 s", "12 min", "3 h 20 min"]
 
 
-def test_bytes_that_are_holes_did_not_come(tmp_path):
-    with (tmp_path / "sparse").open("wb") as handle:
-        handle.truncate(1 << 20)
-    (tmp_path / "full").write_bytes(b"x" * 5000)
-    assert bytes_in(tmp_path) == 5000
+def test_files_under_way_count(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.incomplete").write_bytes(b"x" * 5000)
+    (tmp_path / "b").write_bytes(b"x" * 7)
+    assert bytes_in(tmp_path) == 5007
 
 
 def test_progress_speaks_while_something_comes(tmp_path):

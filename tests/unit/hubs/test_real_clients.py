@@ -273,6 +273,20 @@ def test_a_fetch_that_is_ended_in_the_middle_goes_on(hub, name, number):
     arrives(hub, name)
 
 
+def test_one_client_goes_on_inside_a_file_after_a_kill(hub):
+    hub.repositories[REPO].commits[COMMIT]["big.bin"] = bytes(range(256)) * 20_000
+    hub.faults = [Fault("slow", "big.bin", times=1)]
+    process = fetch_elsewhere("modelscope")
+    under_way = place_of(Snapshot("modelscope", REPO, COMMIT)).staging / "big.bin.incomplete"
+    while not (under_way.exists() and under_way.stat().st_size):
+        time.sleep(0.01)
+    process.kill()
+    process.communicate(timeout=10)
+    there = under_way.stat().st_size
+    arrives(hub, "modelscope")
+    assert hub.downloads("big.bin")[1] == f"bytes={there}-"
+
+
 def test_who_comes_second_says_that_it_waits_and_then_finds_the_files(hub, name, said):
     arrives(hub, name)
     place = place_of(Snapshot(name, REPO, COMMIT))
