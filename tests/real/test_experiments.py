@@ -1,0 +1,108 @@
+"""The experiments that ship, run by the README's command: the published figures, and real engines on the CPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.real
+
+
+def report_of(experiment: str, timeout_s: float) -> dict:
+    """Runs an experiment in the checkout and returns report.json; what is measured already is used again."""
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["make", "report", f"EXPERIMENT={experiment}"], cwd=ROOT, env=environment, timeout=timeout_s, check=False,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    return json.loads((ROOT / "reports" / experiment / "report.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def default() -> dict:
+    return report_of("default", 600)
+
+
+@pytest.fixture(scope="module")
+def cpu() -> dict:
+    return report_of("cpu-engines", 1800)
+
+
+def cell(report: dict, variant: str, dataset: str, context: int) -> dict:
+    return next(
+        c for c in report["cells"] if (c["variant"], c["dataset"], c["input_tokens"]) == (variant, dataset, context)
+    )
+
+
+@pytest.mark.parametrize("variant", ["vllm", "sglang"])
+@pytest.mark.parametrize(("name", "context"), [("64k", 64000), ("200k", 200000)])
+def test_the_default_cells_are_within_a_tenth_of_the_published(default, variant, name, context) -> None:
+    published = yaml.safe_load((ROOT / "config" / "published" / "kimi-k3-b300.yaml").read_text())
+    measured = cell(default, variant, "random", context)
+    total_s = published["client"][f"{variant}-{name}"]["total_s"]
+    decode_tok_s = published["engine_log"][f"{variant}-{name}"]["decode_tok_s"]
+    assert measured["duration_s"] == pytest.approx(total_s, rel=0.10)
+    assert measured["metrics"]["stable_decode_tok_s"]["value"] == pytest.approx(decode_tok_s, rel=0.10)
+
+
+def test_the_order_flips_between_64k_and_200k(default) -> None:
+    def e2e_s(variant: str, context: int) -> float:
+        return cell(default, variant, "random", context)["metrics"]["e2e_s"]["mean"]
+
+    assert e2e_s("vllm", 64000) < e2e_s("sglang", 64000)
+    assert e2e_s("vllm", 200000) > e2e_s("sglang", 200000)
+    page = (ROOT / "reports" / "default" / "index.html").read_text()
+    assert "SIMULATED" in page
+    assert "crossover at" in page
+
+
+def test_every_cell_of_both_real_engines_is_measured(cpu) -> None:
+    failed = {c["id"]: c["reason"] for c in cpu["cells"] if c["status"] != "ok"}
+    assert failed == {}
+    assert len(cpu["cells"]) == 16
+    assert not cpu["simulated"]
+
+
+def test_client_usage_and_the_engines_counters_agree_in_every_cell(cpu) -> None:
+    for measured in cpu["cells"]:
+        # 12 requests of 96 tokens each; prompts as long as asked for, the chat template included.
+        assert measured["tokens"]["completion"] == 12 * 96
+        assert measured["tokens"]["prompt"] == 12 * measured["input_tokens"]
+        verdicts = {a["verdict"] for a in measured["audits"] if a["audit"] == "counters"}
+        assert verdicts == {"passed"}, measured["id"]
+
+
+def test_stable_decode_throughput_agrees_with_the_engines_logs(cpu) -> None:
+    differences = []
+    for measured in cpu["cells"]:
+        # The client's own figure, also where the audit withholds it for a difference above its tolerance.
+        own = next((a["reported"] for a in measured["audits"] if a["audit"] == "client_engine" and a["reported"]), None)
+        logged = (measured["engine_figures"].get("stable_decode_tok_s") or {}).get("mean")
+        if own and logged:
+            differences.append(abs(own / logged - 1))
+    assert len(differences) >= 8
+    assert statistics.median(differences) < 0.05, differences
+
+
+def test_the_logs_of_real_engines_are_read_to_the_last_figure(cpu) -> None:
+    for run in (ROOT / "results" / "run").iterdir():
+        server = json.loads((run / "server.json").read_text())
+        if server["launcher"]["kind"] != "process":
+            continue
+        done = subprocess.run(
+            [sys.executable, "-m", "crossover.cli", "parse-log", str(run / "engine.log"), "--json"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        parsed = json.loads(done.stdout)
+        figures = sum(len(parsed[name]) for name in ("intervals", "prefill_batches", "decode_batches"))
+        assert figures > 0
+        assert parsed["unparsed"] <= 0.02 * figures, run
