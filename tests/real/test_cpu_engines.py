@@ -9,6 +9,7 @@ import json
 import subprocess
 from pathlib import Path
 
+import docker
 import httpx
 import psutil
 import pytest
@@ -225,3 +226,40 @@ def test_switches_are_paired_as_the_engines_parser_has_them(engine, environment)
 
     assert [name for name in pairs if not rendered(name)] == []
     assert [name for name in singles if rendered(name)] == []
+
+
+def test_it_runs_in_a_container_as_well(engine, environment, model, tmp_path, monkeypatch):
+    """The environment and its base interpreter are mounted into the small Debian of the container tests."""
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    try:
+        docker.from_env().images.get("crossover-test")
+    except docker.errors.DockerException as error:
+        pytest.skip(f"{error}; run .ci/services.sh")
+    question = [environment.python, "-c", "import sys; print(sys.base_prefix)"]
+    base = subprocess.run(question, capture_output=True, text=True, check=True).stdout.strip()
+    _, arguments, variables = ENGINES[engine]
+    # PYTHONPATH of the image holds another package of the engine's name.
+    paths = {"PATH": f"{environment.path}/bin:/usr/bin:/bin", "PYTHONPATH": "", "HOME": "/tmp"}
+    wanted = ServerSpec(
+        engine,
+        arguments,
+        str(model),
+        "k1",
+        environment=variables | paths,
+        cache_reset=True,
+        options={
+            "image": "crossover-test",
+            "shm_size": "1g",
+            "mounts": [{"source": path, "target": path} for path in (str(environment.path), base)],
+        },
+    )
+    data = get_engine(engine)
+    server = get_launcher("docker").start(wanted, tmp_path)
+    try:
+        wait_ready(server, data, Endpoint(server.base_url, server.model_name), READY_S)
+        assert server.model_name == "/models/target"
+        assert reset_cache(data, server.base_url) is True
+        assert server.owns_port() is True
+    finally:
+        status = server.stop(60)
+    assert (status.kind, status.forced) == ("stopped", False)
