@@ -16,7 +16,11 @@ PLAIN_INTERVAL_S = 5.0
 
 @dataclass(frozen=True)
 class CellProgress:
-    """How far one cell is; `tok_s` and times are in the time of the engine's clock, `left_s` in that of the wall."""
+    """How far one cell is.
+
+    `tok_s` is a lower bound, since a chunk may carry several tokens and nothing is interpreted under load; it and
+    `elapsed_s` are in the time of the engine's clock, `left_s` in that of the wall.
+    """
 
     sent: int
     done: int
@@ -30,7 +34,7 @@ class CellProgress:
         total = f"/{self.total}" if self.total else ""
         failed = f", {self.failed} failed" if self.failed else ""
         left = f", about {duration(self.left_s)} left" if self.left_s is not None else ""
-        return f"{self.done}{total} requests done{failed}, {self.tok_s:,.0f} chunks/s, {duration(self.elapsed_s)}{left}"
+        return f"{self.done}{total} requests done{failed}, at least {self.tok_s:,.0f} tok/s, {duration(self.elapsed_s)}{left}"
 
 
 def duration(seconds: float) -> str:

@@ -29,7 +29,7 @@ def test_what_is_left_is_estimated_from_the_requests_done() -> None:
     shown = cell_progress(progress, 10, clock_scale=40)
     # 5 of 10 ended in 2 s, so 2 s are left; 80 s of the engine's clock, 4000 chunks in them.
     assert (shown.left_s, shown.elapsed_s, shown.tok_s) == (2.0, 80.0, 50.0)
-    assert shown.line() == "4/10 requests done, 1 failed, 50 chunks/s, 1:20 min, about 2 s left"
+    assert shown.line() == "4/10 requests done, 1 failed, at least 50 tok/s, 1:20 min, about 2 s left"
 
 
 def test_a_log_takes_the_lines_besides(tmp_path) -> None:
