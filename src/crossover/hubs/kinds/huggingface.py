@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
 
@@ -101,34 +101,13 @@ def _translate(error: Exception, subject: str) -> Exception:
     said = str(error).strip().partition("\n")[0][:200]
     if is_full(error):
         return HubError("disk_full", f"huggingface: no room on the disk for {subject}")
-    # The client hides the error of its first look at a file behind a general one.
-    causes = [error, error.__cause__, error.__context__]
-    for cause in causes:
-        if isinstance(cause, GatedRepoError) or _status(cause) == 403:
-            return HubError(
-                "gated", f"huggingface: {subject} is gated; accept its terms on the hub's page and set HF_TOKEN"
-            )
-        if isinstance(cause, RevisionNotFoundError):
-            return HubError("missing", f"huggingface: {subject}: no such commit or branch in this repository")
-        if isinstance(cause, EntryNotFoundError) and _status(cause) == 404:
-            return HubError("missing", f"huggingface: {subject}: the hub lists this file but does not have it")
-        if isinstance(cause, (RepositoryNotFoundError, HFValidationError)) or _status(cause) == 401:
-            return HubError("missing", f"huggingface: {subject}: no such repository, or a private one without HF_TOKEN")
-        if _status(cause) == 429:
-            return HubError(
-                "rate_limited",
-                f"huggingface: too many requests for {subject}; wait or set HF_TOKEN",
-                _retry_after(cause),
-            )
     if isinstance(error, OSError) and "Consistency check failed" in str(error):
         return GarbledError(said)
-    if any(isinstance(cause, (OfflineModeIsEnabled, httpx2.TransportError, ConnectionError)) for cause in causes):
-        return HubError("offline", f"huggingface: no answer for {subject} ({said}); check the network, or HF_ENDPOINT")
-    if any(isinstance(cause, FileMetadataError) for cause in causes):
-        return HubError("offline", f"huggingface: {subject}: the answer is not a hub's ({said}); check HF_ENDPOINT")
-    status = _status(error)
-    if status is not None and status >= 500:
-        return HubError("offline", f"huggingface: the hub is out of order for {subject} (status {status})")
+    # The client hides the error of its first look at a file behind a general one.
+    for cause in (error, error.__cause__, error.__context__):
+        for applies, kind, text in _RULES:
+            if cause is not None and applies(cause):
+                return HubError(kind, f"huggingface: {text.format(subject=subject, said=said)}", _retry_after(cause))
     return HubError("refused", f"huggingface: {subject}: {type(error).__name__}: {said}")
 
 
@@ -140,5 +119,49 @@ def _retry_after(error: BaseException | None) -> float | None:
     value = error.response.headers.get("Retry-After", "") if isinstance(error, HfHubHTTPError) else ""
     return float(value) if value.isdigit() else None
 
+
+# What is wrong, told by the client's exception; the first rule that applies counts.
+_RULES: tuple[tuple[Callable[[BaseException], bool], str, str], ...] = (
+    (
+        lambda error: isinstance(error, GatedRepoError) or _status(error) == 403,
+        "gated",
+        "{subject} is gated; accept its terms on the hub's page and set HF_TOKEN",
+    ),
+    (
+        lambda error: isinstance(error, RevisionNotFoundError),
+        "missing",
+        "{subject}: no such commit or branch in this repository",
+    ),
+    (
+        lambda error: isinstance(error, EntryNotFoundError) and _status(error) == 404,
+        "missing",
+        "{subject}: the hub lists this file but does not have it",
+    ),
+    (
+        lambda error: isinstance(error, (RepositoryNotFoundError, HFValidationError)) or _status(error) == 401,
+        "missing",
+        "{subject}: no such repository, or a private one without HF_TOKEN",
+    ),
+    (
+        lambda error: _status(error) == 429,
+        "rate_limited",
+        "too many requests for {subject}; wait or set HF_TOKEN",
+    ),
+    (
+        lambda error: isinstance(error, (OfflineModeIsEnabled, httpx2.TransportError, ConnectionError)),
+        "offline",
+        "no answer for {subject} ({said}); check the network, or HF_ENDPOINT",
+    ),
+    (
+        lambda error: isinstance(error, FileMetadataError),
+        "offline",
+        "{subject}: the answer is not a hub's ({said}); check HF_ENDPOINT",
+    ),
+    (
+        lambda error: (_status(error) or 0) >= 500,
+        "offline",
+        "the hub is out of order for {subject} ({said})",
+    ),
+)
 
 HUB = HuggingFace()

@@ -3,7 +3,6 @@ speak and whose answer is the full commit."""
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import os
 import re
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 
-import httpx
+import requests
 
 from crossover.hubs.base import COMMIT, GarbledError, HubError, RemoteFile, check_name, is_full
 from crossover.hubs.cache import cache_root
@@ -19,8 +18,7 @@ from crossover.hubs.cache import cache_root
 # The client draws a bar for every file and has no switch of its own; tqdm reads this when it is first imported.
 os.environ.setdefault("TQDM_DISABLE", "1")
 
-from modelscope_hub import HubApi
-from modelscope_hub._download import ProgressCallback
+from modelscope_hub import HubApi, ProgressCallback
 from modelscope_hub.config import HubConfig
 from modelscope_hub.errors import (
     AuthenticationError,
@@ -28,6 +26,8 @@ from modelscope_hub.errors import (
     NotExistError,
     PermissionDeniedError,
     RateLimitError,
+    ServerError,
+    raise_for_status,
 )
 from modelscope_hub.errors import (
     HubError as ClientError,
@@ -101,24 +101,10 @@ def _api() -> HubApi:
 def _references(repo: str) -> dict[str, str]:
     """Returns the branches and tags of a repository, each with its commit."""
     config = _config()
-    login = base64.b64encode(f"oauth2:{config.token}".encode()).decode()
-    headers = {"Authorization": f"Basic {login}"} if config.token else {}
     url = f"{config.endpoint}/{repo}.git/info/refs?service=git-upload-pack"
-    try:
-        answer = httpx.get(url, headers=headers, timeout=_TIMEOUT_S, follow_redirects=True)
-    except httpx.HTTPError as error:
-        raise HubError(
-            "offline", f"modelscope: no answer for {repo} ({error}); check the network, or MODELSCOPE_ENDPOINT"
-        ) from error
-    if answer.status_code in (401, 403):
-        raise HubError("gated", _gated(repo))
-    if answer.status_code == 404:
-        raise HubError("missing", f"modelscope: {repo}: no such repository")
-    if answer.status_code == 429:
-        after = answer.headers.get("Retry-After", "")
-        raise HubError("rate_limited", _limited(repo), float(after) if after.isdigit() else None)
-    if answer.status_code >= 400:
-        raise HubError("offline", f"modelscope: the hub is out of order for {repo} (status {answer.status_code})")
+    with _clear(repo):
+        answer = requests.get(url, auth=("oauth2", config.token) if config.token else None, timeout=_TIMEOUT_S)
+        raise_for_status(answer)
     found = parse_references(answer.content)
     if not found:
         raise HubError("empty", f"modelscope: no branches came for {repo}; check MODELSCOPE_ENDPOINT or the proxy")
@@ -128,14 +114,6 @@ def _references(repo: str) -> dict[str, str]:
 def parse_references(listing: bytes) -> dict[str, str]:
     """Returns the commit of each reference in git's listing (`info/refs`, protocol version 0)."""
     return {name.decode(): commit.decode() for commit, name in _REFERENCE.findall(listing)}
-
-
-def _gated(subject: str) -> str:
-    return f"modelscope: {subject} is gated or private; get access on the hub's page and set MODELSCOPE_API_TOKEN"
-
-
-def _limited(subject: str) -> str:
-    return f"modelscope: too many requests for {subject}; wait or set MODELSCOPE_API_TOKEN"
 
 
 @contextlib.contextmanager
@@ -153,17 +131,31 @@ def _translate(error: Exception, subject: str) -> Exception:
     said = str(getattr(error, "message", error)).strip().partition("\n")[0][:200]
     if is_full(error):
         return HubError("disk_full", f"modelscope: no room on the disk for {subject}")
-    if isinstance(error, (AuthenticationError, PermissionDeniedError)):
-        return HubError("gated", _gated(subject))
-    if isinstance(error, NotExistError):
-        return HubError("missing", f"modelscope: {subject}: no such repository, commit or file")
-    if isinstance(error, RateLimitError):
-        return HubError("rate_limited", _limited(subject), error.retry_after)
     if isinstance(error, FileIntegrityError):
         return GarbledError(said)
-    if not isinstance(error, ConnectionError) and not getattr(error, "retryable", False):
-        return HubError("refused", f"modelscope: {subject}: {type(error).__name__}: {said}")
-    return HubError("offline", f"modelscope: no answer for {subject} ({said}); check the network")
+    for classes, kind, text in _RULES:
+        if isinstance(error, classes):
+            after = getattr(error, "retry_after", None)
+            return HubError(kind, f"modelscope: {text.format(subject=subject, said=said)}", after)
+    kind = "offline" if getattr(error, "retryable", False) else "refused"
+    return HubError(kind, f"modelscope: {subject}: {type(error).__name__}: {said}")
 
+
+# What is wrong, told by the client's exception; the first rule that applies counts.
+_RULES: tuple[tuple[tuple[type[Exception], ...], str, str], ...] = (
+    (
+        (AuthenticationError, PermissionDeniedError),
+        "gated",
+        "{subject} is gated or private; get access on the hub's page and set MODELSCOPE_API_TOKEN",
+    ),
+    ((NotExistError,), "missing", "{subject}: no such repository, commit or file"),
+    ((RateLimitError,), "rate_limited", "too many requests for {subject}; wait or set MODELSCOPE_API_TOKEN"),
+    (
+        (ConnectionError, requests.RequestException),
+        "offline",
+        "no answer for {subject} ({said}); check the network, or MODELSCOPE_ENDPOINT",
+    ),
+    ((ServerError,), "offline", "the hub is out of order for {subject} ({said})"),
+)
 
 HUB = ModelScope()
