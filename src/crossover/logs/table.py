@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import ahocorasick  # type: ignore[import-not-found]
+import ahocorasick
 
 from crossover.logs.builder import Builder
 from crossover.logs.lines import Line
