@@ -216,6 +216,7 @@ def _head(cell: Mapping[str, Any]) -> dict[str, Any]:
         "series": dict(_EMPTY_SERIES),
         "fitness": {},
         "telemetry": per_output_token(cell.get("telemetry"), None),
+        "clients": dict(cell.get("clients") or {}),
     }
 
 

@@ -74,6 +74,12 @@ class Cell:
         """What the machine did while this cell was measured."""
         return _mapping(self.metrics.get("telemetry"))
 
+    @property
+    def clients(self) -> Mapping[str, Document]:
+        """What other clients that measured this cell said, by name."""
+        found = _mapping(self.metrics.get("clients"))
+        return {str(name): told for name, told in found.items() if isinstance(told, Mapping)}
+
     def reading(self, quantity: Quantity | str, statistic: str | None = None) -> Reading:
         """Returns a figure of this cell, withheld where an audit or the metric itself says so."""
         wanted = QUANTITIES[quantity] if isinstance(quantity, str) else quantity

@@ -6,6 +6,7 @@ import yaml
 
 from crossover.experiment.schemas import schema
 from crossover.metrics import METRICS
+from crossover.peers import CLIENTS
 
 RULES = Path(__file__).parents[3] / "src" / "crossover" / "logs" / "diagnoses" / "rules.yaml"
 
@@ -20,3 +21,7 @@ def test_the_diagnoses_that_may_be_asked_for_are_those_that_have_a_rule() -> Non
     change = schema("retest")["properties"]["items"]["items"]["properties"]["change"]["properties"]
     for place in (schema("experiment")["properties"], change):
         assert place["diagnoses"]["items"]["enum"] == names
+
+
+def test_clients_are_those_that_can_be_run() -> None:
+    assert schema("experiment")["$defs"]["clients"]["items"]["enum"] == sorted(CLIENTS)

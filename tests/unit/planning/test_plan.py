@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from crossover.errors import InputError
 from crossover.experiment import expand, load_experiment
 from crossover.planning import build_plan
 from crossover.planning.cost import predict
@@ -173,3 +174,77 @@ def test_a_name_that_can_move_is_said_to_be_unlocked(tmp_path) -> None:
     subjects = {finding["subject"] for finding in summary["findings"] if finding["kind"] == "unresolved"}
     assert "image vllm/vllm-openai:kimi-k3" in subjects
     assert "weights modelscope:moonshotai/Kimi-K3@master" in subjects
+
+
+def with_clients(tmp_path, change):
+    """Returns the plan of the small experiment with other clients, whose definitions are this checkout's."""
+
+    def apply(data) -> None:
+        data["workloads"] = [{"dataset": "random", "input_tokens": 100, "output_tokens": 10, "concurrency": 2}]
+        change(data)
+
+    return plan_of(variation(tmp_path, apply), Store(tmp_path / "store"))
+
+
+def test_other_clients_are_in_the_key_only_where_there_are_any(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(CONFIG.parent)
+    bare = with_clients(tmp_path, lambda data: None)
+    none = with_clients(tmp_path, lambda data: data.update(clients=[]))
+    some = with_clients(tmp_path, lambda data: data.update(clients=["guidellm"]))
+    assert keys(bare) == keys(none)
+    assert keys(bare).isdisjoint(keys(some))
+    assert {d.server_key for d in bare.deployments} == {d.server_key for d in some.deployments}
+    recipe = some.deployments[0].cells[0].recipe
+    client = recipe["clients"]["guidellm"]
+    # Under disjoint prompts a client has its own, of the same kind; its environment is prepared before the server.
+    assert client["prompts"] != recipe["prompts"]
+    assert {("client", client["client"]), ("prompts", client["prompts"])} <= some.wanted_steps
+    assert some.steps["prompts", client["prompts"]].recipe["input_tokens"] == 100
+    assert summarise(some, predict(some))["steps"]["client"] == {"run": 1, "reuse": 0}
+    # Twice the load takes twice as long.
+    times = [predict(plan)[plan.deployments[0].server_key].cells_s.values() for plan in (bare, some)]
+    assert sum(times[1]) == pytest.approx(2 * sum(times[0]))
+
+
+@pytest.mark.parametrize("policy", ["reset", "none"])
+def test_a_client_sends_the_same_prompts_where_they_may_be_sent_again(tmp_path, monkeypatch, policy) -> None:
+    monkeypatch.chdir(CONFIG.parent)
+    plan = with_clients(tmp_path, lambda data: data.update(clients=["guidellm", "aiperf"], isolation=policy))
+    recipe = plan.deployments[0].cells[0].recipe
+    assert [keys["prompts"] for keys in recipe["clients"].values()] == [recipe["prompts"]] * 2
+
+
+def test_a_workload_has_its_own_clients_or_none(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(CONFIG.parent)
+
+    def change(data) -> None:
+        (workload,) = data["workloads"]
+        data["clients"] = ["guidellm"]
+        data["workloads"] = [
+            workload,
+            {**workload, "concurrency": 3, "clients": ["vllm-bench", "aiperf"]},
+            {**workload, "concurrency": 4, "clients": []},
+        ]
+
+    plan = with_clients(tmp_path, change)
+    found = [list(cell.recipe.get("clients", {})) for cell in plan.deployments[0].cells]
+    assert found == [["guidellm"], ["vllm-bench", "aiperf"], []]
+
+
+@pytest.mark.parametrize(
+    ("load", "what"),
+    [
+        ({"duration_s": 5}, "`duration_s` of random/100\\+10/c2"),
+        ({"form": "token_ids"}, "`form: token_ids`"),
+        ({"concurrency": None, "rate_per_s": 2, "arrivals": "fixed", "requests": 3}, "`arrivals: fixed`"),
+    ],
+)
+def test_a_load_that_other_clients_cannot_give_is_refused(tmp_path, monkeypatch, load, what) -> None:
+    monkeypatch.chdir(CONFIG.parent)
+
+    def change(data) -> None:
+        data["clients"] = ["guidellm"]
+        data["workloads"] = [{k: v for k, v in {**data["workloads"][0], **load}.items() if v is not None}]
+
+    with pytest.raises(InputError, match=what):
+        with_clients(tmp_path, change)

@@ -18,6 +18,7 @@ NAMES = (
     "cells",
     "statistics",
     "published",
+    "clients",
     "audits",
     "findings",
     "confounds",
