@@ -57,10 +57,10 @@ def _rows(context: Context, cell: Cell, name: str, told: Mapping[str, Any]) -> I
         nothing = [Datum(ABSENT, tone="quiet") for _ in range(4)]
         yield [label, client, *nothing, Datum(reason), Datum("failed", tone="warn")]
         return
-    for figure in told.get("figures") or ():
-        quantity = QUANTITIES.get(str(figure.get("metric")))
-        if quantity is not None and figure.get("statistic") in SHOWN:
-            yield [label, client, *_figure(context, cell, name, figure, quantity)]
+    shown = {figure.get("metric"): figure for figure in told.get("figures") or () if figure.get("statistic") in SHOWN}
+    for key, quantity in QUANTITIES.items():
+        if key in shown:
+            yield [label, client, *_figure(context, cell, name, shown[key], quantity)]
 
 
 def _figure(context: Context, cell: Cell, name: str, figure: Mapping[str, Any], quantity: Quantity) -> list[Datum]:
