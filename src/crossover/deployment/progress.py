@@ -34,7 +34,8 @@ class CellProgress:
         total = f"/{self.total}" if self.total else ""
         failed = f", {self.failed} failed" if self.failed else ""
         left = f", about {duration(self.left_s)} left" if self.left_s is not None else ""
-        return f"{self.done}{total} requests done{failed}, at least {self.tok_s:,.0f} tok/s, {duration(self.elapsed_s)}{left}"
+        rate = f"at least {self.tok_s:,.0f} tok/s"
+        return f"{self.done}{total} requests done{failed}, {rate}, {duration(self.elapsed_s)}{left}"
 
 
 def duration(seconds: float) -> str:
