@@ -38,7 +38,7 @@ class PeerRun:
         seed: of the client.
         temperature, ignore_eos: of the sampling.
         extra: further fields of the request body.
-        api_key: of the endpoint; handed over as the environment variable OPENAI_API_KEY, written nowhere.
+        api_key: of the endpoint; handed over in the client's environment, written nowhere.
         time_limit_s: after which the client is ended.
     """
 
@@ -88,10 +88,16 @@ def run_peer(
         envs_dir: where the environments are defined.
 
     Raises:
-        InputError: an unknown client, or prompts that it cannot send.
+        InputError: an unknown client, prompts that it cannot send, or a key that it would show.
         CrossoverError: it failed, ran too long, or wrote nothing that can be read.
     """
     tool = _runnable(name)
+    if run.api_key and tool.key_variable is None:
+        raise InputError(
+            f"{tool.title} takes an API key only where others can read it",
+            place="api_key",
+            remedy="use another client for an endpoint that wants a key",
+        )
     out_dir.mkdir(parents=True, exist_ok=True)
     assert tool.plan is not None
     plan = tool.plan(run, out_dir)
@@ -131,7 +137,7 @@ def _execute(tool: Tool, plan: Plan, out_dir: Path, binaries: Path, run: PeerRun
         **os.environ,
         "PATH": f"{binaries}{os.pathsep}{os.environ.get('PATH', '')}",
         "HF_HUB_OFFLINE": "1",
-        **({"OPENAI_API_KEY": run.api_key} if run.api_key else {}),
+        **({tool.key_variable: run.api_key} if tool.key_variable and run.api_key else {}),
         **plan.environment,
     }
     command = [str(binaries / plan.words[0]), *plan.words[1:]]

@@ -119,3 +119,9 @@ def test_the_key_of_the_endpoint_is_in_the_environment_alone(run: PeerRun, tmp_p
     assert (report.requests.ok, report.version) == (2, "9.9")
     assert "canary-7" not in repr(keyed)
     assert [file for file in (tmp_path / "out").iterdir() if "canary-7" in file.read_text("utf-8")] == []
+
+
+def test_a_client_that_would_show_the_key_is_not_run(run: PeerRun, tmp_path: Path) -> None:
+    keyed = PeerRun(**{**vars(run), "api_key": "canary-7"})
+    with pytest.raises(InputError, match="guidellm takes an API key only where others can read it"):
+        run_peer("guidellm", keyed, tmp_path, bin_dir=tmp_path)

@@ -44,6 +44,8 @@ class Tool:
         read: returns a report for each run in an output; none where it is not this tool's.
         environment: name of its environment under envs/, None where outputs are only read.
         plan: from a run to how to start it; None likewise.
+        key_variable: environment variable that it reads an API key from; None where it takes one only in its command
+            line or in a file, where others could read it.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Tool:
     read: Callable[[Output], list[PeerReport]]
     environment: str | None = None
     plan: Callable[[PeerRun, Path], Plan] | None = None
+    key_variable: str | None = None
 
 
 def flags(values: Mapping[str, Any]) -> list[str]:

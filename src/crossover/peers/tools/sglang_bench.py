@@ -212,4 +212,12 @@ def plan(run: PeerRun, _out: Path) -> Plan:
     )
 
 
-TOOL = Tool("sglang-bench", "sglang.bench_serving", recognises, read, environment="sglang-bench-0.5.23", plan=plan)
+TOOL = Tool(
+    "sglang-bench",
+    "sglang.bench_serving",
+    recognises,
+    read,
+    environment="sglang-bench-0.5.23",
+    plan=plan,
+    key_variable="OPENAI_API_KEY",
+)

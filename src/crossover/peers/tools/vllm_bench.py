@@ -157,4 +157,12 @@ def plan(run: PeerRun, _out: Path) -> Plan:
     )
 
 
-TOOL = Tool("vllm-bench", "vllm bench serve", recognises, read, environment="vllm-bench-0.32.0", plan=plan)
+TOOL = Tool(
+    "vllm-bench",
+    "vllm bench serve",
+    recognises,
+    read,
+    environment="vllm-bench-0.32.0",
+    plan=plan,
+    key_variable="OPENAI_API_KEY",
+)
