@@ -20,9 +20,10 @@ def summarise_engine(report: Mapping[str, Any] | None, workload: Mapping[str, An
 
     Returns:
         `acceptance_length`, `stable_decode_tok_s` (its mean is one over time), `prefill_tok_s` {mean, min, max, n},
-        `stable_running` (of the stable samples), `max_running`, `capped_running` (the most that decoded while others
-        waited), `prefill_chunks`, `prefix_hit_rate`, `startup`, `effective_config`, `incidents`; a part that the log
-        does not show is None. None without a report.
+        `stable_windows_outer` (what each stable sample covers, as two outer stamps), `stable_running` (of them),
+        `max_running`, `capped_running` (the most that decoded while others waited), `prefill_chunks`,
+        `prefix_hit_rate`, `startup`, `effective_config`, `incidents`; a part that the log does not show is None.
+        None without a report.
     """
     if report is None:
         return None
@@ -34,6 +35,7 @@ def summarise_engine(report: Mapping[str, Any] | None, workload: Mapping[str, An
         "version": report.get("version"),
         "acceptance_length": acceptance(report),
         "stable_decode_tok_s": _over_time(report, stable, rates),
+        "stable_windows_outer": _windows(report, stable),
         "stable_running": float(np.mean(running)) if running else None,
         "max_running": _max(record.get("running") for record in _decode_records(report)),
         "capped_running": _capped(report),
@@ -199,6 +201,20 @@ def _over_time(report: Mapping[str, Any], stable: Sequence[Record], rates: Seque
     if tokens.sum() > 0:
         found["mean"] = float(tokens.sum() / (tokens / np.array(rates)).sum())
     return found
+
+
+def _windows(report: Mapping[str, Any], stable: Sequence[Record]) -> list[list[str]] | None:
+    """From the line before each stable sample to the sample; None without outer stamps, or with several engines."""
+    records = _decode_records(report)
+    stamps = [record.get("t_outer") for record in records]
+    if not stable or None in stamps or len({_engine_of(record) for record in records}) > 1:
+        return None
+    chosen = {id(record) for record in stable}
+    return [
+        [str(stamps[place - 1]), str(stamps[place])]
+        for place, record in enumerate(records)
+        if place and id(record) in chosen
+    ]
 
 
 def _owner(record: Record) -> dict[str, Any]:

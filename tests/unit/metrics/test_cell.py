@@ -128,6 +128,26 @@ def test_client_and_engine_log_disagree(tmp_path, monkeypatch):
     assert found["metrics"]["stable_decode_tok_s"]["value"] is None
 
 
+def test_client_and_engine_log_are_compared_over_the_same_time(tmp_path, monkeypatch):
+    """A token each 20 ms until 1.0 s, then each 40 ms: the log's stable samples, 1.0 to 1.8 s, are of the slow part.
+
+    Over them four requests make 4 / 0.04 s = 100 tok/s; over the whole stable phase 196 / 1.46 s = 134 tok/s.
+    """
+    recorded = recording(requests=COUNT)
+    late = (recorded.events["seq"] - 25).clip(lower=0) * 20_000_000
+    for name in ("t_kernel_ns", "t_user_ns"):
+        recorded.events[name] += late
+    base = {"t": None, "engine_id": 0, "running": COUNT, "waiting": 0, "decode_tok_s": 100.0}
+    lines = [(1.0, 500.0), (1.4, 0.0), (1.8, 0.0)]
+    intervals = [{**base, "prefill_tok_s": prefill, "t_outer": outer(second)} for second, prefill in lines]
+    workload = CELL["workload"] | {"requests": COUNT}
+    found = evaluate(tmp_path, monkeypatch, recorded, report(intervals=intervals), workload=workload, counters=None)
+    (judged,) = [entry for entry in found["audits"] if entry["audit"] == "client_engine"]
+    assert judged["verdict"] == "passed"
+    assert judged["reported"] == pytest.approx(100)
+    assert found["metrics"]["stable_decode_tok_s"]["value"] == pytest.approx(196 / 1.46, rel=0.001)
+
+
 def test_jit_during_the_measurement_tags_the_requests_under_way(tmp_path, monkeypatch):
     incident = {"kind": "jit_compile", "t": None, "t_outer": outer(0.3), "severity": "warning", "count": 1,
                 "message": "m", "advice": "a"}  # fmt: skip
