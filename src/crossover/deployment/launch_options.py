@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from crossover.deployment.sheet import DeploymentSheet
+from crossover.errors import CrossoverError
 from crossover.recipes import Store
 
 # Settings that concern the deployment and not the launcher.
@@ -26,7 +28,11 @@ def _simulated(sheet: DeploymentSheet, store: Store, settings: dict[str, Any]) -
 
 def _process(sheet: DeploymentSheet, store: Store, settings: dict[str, Any]) -> dict[str, Any]:
     if settings.pop("environment", None) is not None:
-        settings["python_environment"] = _image_entry(sheet, store)["observed"]["path"]
+        path = Path(str(_image_entry(sheet, store)["observed"]["path"]))
+        if not path.is_dir():
+            store.quarantine("image", str(sheet.server["image"]))
+            raise CrossoverError(f"{path}: the environment is gone; run again to install it")
+        settings["python_environment"] = str(path)
     return settings
 
 
