@@ -256,6 +256,18 @@ def test_prompt_length_drift(tmp_path, monkeypatch, prompt, expected):
     assert {audit for audit, _ in faults(found)} == expected
 
 
+def test_prompts_that_drifted_elsewhere(tmp_path, monkeypatch):
+    # Case 64: 4106 for 4000 tokens is more than a chat template adds; 8179 and 8185 for 8192 are within 1 %.
+    (case,) = (Path(__file__).parents[2] / "cases" / "clients").glob("64-*/golden.json")
+    golden = json.loads(case.read_text())
+    verdicts = []
+    for asked, counted in zip(golden["asked"], golden["counted"], strict=True):
+        workload = CELL["workload"] | {"input_tokens": asked}
+        found = evaluate(tmp_path, monkeypatch, recording(prompt=counted), counters=None, workload=workload)
+        verdicts += [entry["verdict"] for entry in found["audits"] if entry["audit"] == "prompt_length"]
+    assert verdicts == ["inconsistent", "passed", "passed"]
+
+
 def test_lengths_other_than_asked_are_named(tmp_path, monkeypatch):
     workload = CELL["workload"] | {"output_tokens": 100}
     found = evaluate(tmp_path, monkeypatch, workload=workload)
@@ -313,6 +325,9 @@ def test_a_field_that_nobody_knows(tmp_path, monkeypatch):
 def test_what_another_client_printed_of_the_same_cell(tmp_path, monkeypatch, figures, audit, verdict):
     found = evaluate(tmp_path, monkeypatch, reported={"peer": figures})
     assert faults(found) == ({(audit, verdict)} if audit else set())
+    # Its fault is no reason to leave our own figures unchecked, or to withhold one.
+    assert any(entry["audit"] == "client_engine" and entry["verdict"] == "passed" for entry in found["audits"])
+    assert not [entry for entry in found["audits"] if entry["subject"].startswith("client.") and entry["withholds"]]
 
 
 def test_the_engine_ran_fewer_than_were_offered(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 from crossover import cli
 from crossover.audits import audit_table, make_table
 from crossover.errors import InputError
-from crossover.peers import TOOLS, read_output
+from crossover.peers import TOOLS, Figure, PeerReport, comparable, read_output, why_not_comparable
 from crossover.peers.console import blocks, number
 from crossover.peers.meanings import MEANINGS
 from crossover.peers.tools.sglang_bench import meanings
@@ -170,6 +170,24 @@ def test_older_guidellm_waits_for_content_and_counts_its_own_span() -> None:
     rates = {entry["column"]: entry["meaning"] for entry in found["not_ours"]}
     assert rates["output_tokens_per_second"] == "output-over-counted-span"
     assert "output_tok_s" not in found["metrics"]
+
+
+def test_a_tool_s_own_figure_is_compared_within_one_version_of_it() -> None:
+    # Case 70: throughput of one server changed by up to 9 % from 0.3 to 0.4, the column and its words did not.
+    runs = [read_output(json.dumps(_guidellm(version, 100, ttfot=False)))[0] for version in ("0.3.0", "0.4.0")]
+    rates = [_named(run, "output_tokens_per_second") for run in runs]
+    assert comparable(*rates)
+    assert not comparable(*rates, (runs[0], runs[1]))
+    assert "guidellm 0.3.0" in str(why_not_comparable(*rates, (runs[0], runs[1])))
+    assert comparable(rates[0], rates[0], (runs[0], runs[0]))
+    # What is ours by definition is comparable whatever made it.
+    newer = [read_output(json.dumps(_guidellm(version, 100, ttfot=True)))[0] for version in ("0.8.0", "0.8.1")]
+    ours = [_named(run, "output_tokens_per_second") for run in newer]
+    assert comparable(*ours, (newer[0], newer[1]))
+
+
+def _named(report: PeerReport, column: str) -> Figure:
+    return next(figure for figure in report.figures if figure.column == column)
 
 
 def test_numbers_and_marks_of_missing() -> None:
