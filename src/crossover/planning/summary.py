@@ -79,21 +79,22 @@ def findings(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _unresolved(plan: Plan) -> list[dict[str, Any]]:
-    found = []
-    for (kind, _), step in plan.steps.items():
-        for field in ("commit", "image"):
-            value = step.recipe.get(field)
-            if isinstance(value, Mapping) and "unresolved" in value:
-                found.append(
-                    {
-                        "severity": "warning",
-                        "kind": "unresolved",
-                        "subject": f"{kind} {value['unresolved']}",
-                        "why": "a name that can move is not locked yet, so the key is provisional",
-                        "advice": f"crossover lock {plan.experiment.name}",
-                    }
-                )
-    return found
+    names = {
+        f"{kind} {value['unresolved']}": None
+        for (kind, _), step in plan.steps.items()
+        for value in (step.recipe.get("commit"), step.recipe.get("image"))
+        if isinstance(value, Mapping) and "unresolved" in value
+    }
+    return [
+        {
+            "severity": "warning",
+            "kind": "unresolved",
+            "subject": name,
+            "why": "a name that can move is not locked yet, so the key is provisional",
+            "advice": f"crossover lock {plan.experiment.name}",
+        }
+        for name in names
+    ]
 
 
 def _altered(plan: Plan) -> list[dict[str, Any]]:
