@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import shlex
+import socket
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -81,6 +83,7 @@ def test_what_is_deployed(fake, start):
     (backend,) = fake.backends.values()
     assert backend["version_configs"]["measured-custom"]["image_name"] == IMAGE
     assert backend["version_configs"]["measured-custom"]["entrypoint"] == "vllm"
+    assert backend["version_configs"]["measured-custom"]["custom_framework"] == "cuda"
     assert backend["backend_name"].endswith("-custom")
     assert model["backend"] == backend["backend_name"]
     assert model["backend_parameters"] == [
@@ -125,14 +128,16 @@ def test_pending_is_told_with_its_message_and_running_leads_to_the_instance(fake
         wait_ready(server, get_engine("vllm"), SimpleNamespace(base_url=server.base_url, model="m", api_key=None), 0.3)
     assert server.base_url == f"{fake.url}/not-placed-yet"
     assert server.owns_port() is None
-    fake.set_instance(state="running", state_message="", worker_id=3, worker_name="n1", worker_ip="10.0.0.7", port=4001)
-    until(lambda: server.base_url == "http://10.0.0.7:4001")
+    fake.set_instance(
+        state="running", state_message="", worker_id=3, worker_name="n1", worker_ip="127.0.0.1", port=4001
+    )
+    until(lambda: server.base_url == "http://127.0.0.1:4001")
     assert server.observed["instance"]["worker_name"] == "n1"
     assert server.poll() is None
 
 
 def test_an_instance_in_error_ends_with_the_root_cause_of_its_log(fake, start):
-    fake.first_state = {"state": "starting", "worker_id": 3, "worker_ip": "10.0.0.7", "port": 4001}
+    fake.first_state = {"state": "starting", "worker_id": 3, "worker_ip": "127.0.0.1", "port": 4001}
     server = start(spec(fake))
     number = max(fake.instances)
     fake.logs[number] = b"INFO loading\n"
@@ -149,7 +154,7 @@ def test_an_instance_in_error_ends_with_the_root_cause_of_its_log(fake, start):
 
 
 def test_a_log_that_breaks_off_is_taken_up_behind_what_was_seen(fake, start):
-    fake.first_state = {"state": "running", "worker_id": 3, "worker_ip": "10.0.0.7", "port": 4001}
+    fake.first_state = {"state": "running", "worker_id": 3, "worker_ip": "127.0.0.1", "port": 4001}
     server = start(spec(fake))
     number = max(fake.instances)
     fake.logs[number] = b"one\ntwo\n<cut>\n"
@@ -160,12 +165,24 @@ def test_a_log_that_breaks_off_is_taken_up_behind_what_was_seen(fake, start):
     assert told == ["one", "two", "three"]
 
 
+def test_stopping_waits_until_the_instance_is_silent(fake, start):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        fake.first_state = {"state": "running", "worker_id": 3, "worker_ip": "127.0.0.1", "port": port}
+        server = start(spec(fake))
+        until(lambda: server.base_url.endswith(str(port)))
+        threading.Timer(0.7, listener.close).start()  # the worker takes the container down later
+        began = time.monotonic()
+        assert server.stop().kind == "stopped"
+        assert time.monotonic() - began >= 0.6
+
+
 def test_restart_follows_the_new_instance(fake, start):
     server = start(spec(fake))
     until(lambda: server.log_path.exists())
-    fake.first_state = {"state": "starting", "worker_id": 3, "worker_ip": "10.0.0.8", "port": 4002}
+    fake.first_state = {"state": "starting", "worker_id": 3, "worker_ip": "127.0.0.1", "port": 4002}
     server.restart()
-    until(lambda: server.base_url == "http://10.0.0.8:4002")
+    until(lambda: server.base_url == "http://127.0.0.1:4002")
 
 
 def test_stopping_removes_what_was_made_and_nothing_else(fake, start, tmp_path):
@@ -234,7 +251,7 @@ def test_a_model_taken_away_from_outside(fake, start):
 
 def test_secrets_reach_the_engine_and_no_file(fake, start, tmp_path, monkeypatch):
     monkeypatch.setenv("HUB_TOKEN", "canary-4713")
-    fake.first_state = {"state": "running", "worker_id": 3, "worker_ip": "10.0.0.7", "port": 4001}
+    fake.first_state = {"state": "running", "worker_id": 3, "worker_ip": "127.0.0.1", "port": 4001}
     server = start(spec(fake, secrets=("HUB_TOKEN",), arguments={"api-key": "canary-4714"}))
     (model,) = fake.models.values()
     assert model["env"]["HUB_TOKEN"] == "canary-4713"

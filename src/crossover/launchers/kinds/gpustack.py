@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from crossover.engines import get_engine
 from crossover.engines.base import Engine, normalise
@@ -22,7 +24,8 @@ from crossover.launchers.records import LaunchRecord, forget_record, new_record,
 from crossover.launchers.redaction import redact_command
 
 _OPTIONS = frozenset(
-    {"server", "token_env", "backend", "backend_version", "cluster", "image", "gpu_ids", "gpus", "model_source"}
+    {"server", "token_env", "backend", "backend_version", "cluster", "image", "gpu_ids", "gpus", "framework"}
+    | {"model_source"}
 )
 # Flags that say where the server listens and under which name: GPUStack's part of the command line, not the
 # experiment's.
@@ -90,9 +93,10 @@ class GpustackServer:
 
     def stop(self, grace_s: float = 30.0) -> ExitStatus:
         if self._status is None:
-            ended = self._watch.ended
+            ended, address = self._watch.ended, self._watch.address
             self._watch.retire()
             remove(self._api, self._record)
+            _wait_silent(address, grace_s + _REMOVAL_S)
             self._watch.close()
             forget_record(self._live_dir)
             self._status = ended or ExitStatus("stopped", reason="stopped by us, the model removed")
@@ -222,7 +226,9 @@ def ensure_backend(api: GpustackApi, record: LaunchRecord, spec: ServerSpec, pro
         )
     # The variable makes the version known as ours when it is removed.
     marks = {LAUNCH_MARKER: record.launch}
-    made = {"image_name": str(image), "entrypoint": program, "custom_framework": "cuda", "env": marks}
+    # Workers of another framework are passed over when GPUStack looks for a place.
+    framework = str(spec.options.get("framework") or ("cuda" if _gpus(spec.options) else "cpu"))
+    made = {"image_name": str(image), "entrypoint": program, "custom_framework": framework, "env": marks}
     if backend is None:
         body = {"backend_name": name, "version_configs": {version: made}, "default_version": version}
         return api.create_backend({**body, "description": _description(record)})
@@ -247,6 +253,31 @@ def remove(api: GpustackApi, record: LaunchRecord) -> bool:
                 raise LaunchError("unkillable", f"GPUStack does not remove the model {model['name']}")
             time.sleep(_POLL_S)
     return _remove_backend(api, record) or bool(ours)
+
+
+def _wait_silent(address: str | None, timeout_s: float) -> None:
+    """Waits until nothing listens at an instance's address any more: GPUStack forgets an instance at once, and its
+    worker takes the container down some seconds later, which holds the GPUs until then.
+
+    Raises:
+        LaunchError: it still listens after that time.
+    """
+    if address is None:
+        return
+    place = urlsplit(address)
+    deadline = time.monotonic() + timeout_s
+    while _listens(str(place.hostname), int(place.port or 80)):
+        if time.monotonic() > deadline:
+            raise LaunchError("unkillable", f"the removed instance still listens at {address}")
+        time.sleep(_POLL_S)
+
+
+def _listens(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), timeout=2.0):
+            return True
+    except OSError:
+        return False
 
 
 def _remove_backend(api: GpustackApi, record: LaunchRecord) -> bool:
@@ -322,6 +353,8 @@ def _model(
         # At the model, since variables of a version do not reach the container.
         "env": {**environment, **secret_values(spec), **marks},
         "gpu_selector": _gpus(spec.options),
+        # Its name for a place without GPUs; the engine is told nothing of it.
+        "cpu_offloading": _gpus(spec.options) is None,
         # An engine that ends is a finding; started again by itself it would be measured half warm.
         "restart_on_error": False,
         "categories": ["llm"],
