@@ -8,8 +8,11 @@ here=$(cd "$(dirname "$0")" && pwd)
 repository=$(dirname "$here")
 state=$1
 tree=$state/debian
+# Python, and the libraries that CPU engines expect of a system when their environment is mounted.
+packages=python3-minimal,python3,tini,libnuma1,libgomp1
+base=crossover-test-base:$(printf %s "$packages" | cksum | cut -d' ' -f1)
 
-if ! docker image inspect crossover-test-base >/dev/null 2>&1; then
+if ! docker image inspect "$base" >/dev/null 2>&1; then
     command -v debootstrap >/dev/null || {
         [ -n "$(find /var/lib/apt/lists -name '*Packages*' -print -quit)" ] || apt-get update -q
         DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends debootstrap >"$state/apt.log" 2>&1
@@ -20,13 +23,13 @@ if ! docker image inspect crossover-test-base >/dev/null 2>&1; then
     [ -n "$mirror" ] || mirror=$(apt-get indextargets --format '$(CREATED_BY) $(CODENAME) $(REPO_URI)' \
         | awk -v r="$release" '$1 == "Packages" && $2 == r {print $3; exit}')
     rm -rf "$tree"
-    debootstrap --variant=minbase --include=python3-minimal,python3,tini "$release" "$tree" "$mirror" \
+    debootstrap --variant=minbase --include="$packages" "$release" "$tree" "$mirror" \
         >"$state/debootstrap.log" 2>&1 || {
         tail -5 "$state/debootstrap.log" >&2
         exit 1
     }
     rm -rf "$tree"/usr/share/{doc,man,locale} "$tree"/var/lib/apt/lists/* "$tree"/var/cache/apt/*
-    tar -C "$tree" -c . | docker import - crossover-test-base >/dev/null
+    tar -C "$tree" -c . | docker import - "$base" >/dev/null
     rm -rf "$tree"
 fi
 
@@ -39,7 +42,7 @@ python=$repository/.venv/bin/python
 "$python" -m pip install -q --disable-pip-version-check --no-deps --target "$context/site" pyyaml
 cp -r "$repository/src" "$repository/tests/real/image" "$context/"
 find "$context" -name __pycache__ -prune -exec rm -rf {} +
-docker build -q -t crossover-test -f "$context/image/Dockerfile" "$context" >/dev/null
+docker build -q -t crossover-test --build-arg "BASE=$base" -f "$context/image/Dockerfile" "$context" >/dev/null
 rm -rf "$context"
 if [ $# -gt 1 ]; then
     docker save crossover-test | DOCKER_HOST=$2 docker load -q >/dev/null

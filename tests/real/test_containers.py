@@ -82,7 +82,7 @@ def ready(server, engine="vllm", timeout_s=READY_S, model="m"):
     return wait_ready(server, get_engine(engine), Endpoint(server.base_url, model), timeout_s)
 
 
-def ended(server, timeout_s=30):
+def ended(server, timeout_s=90):
     deadline = time.monotonic() + timeout_s
     while (status := server.poll()) is None:
         assert time.monotonic() < deadline

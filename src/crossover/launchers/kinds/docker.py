@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any, cast
 
 import docker
+import psutil
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.models.containers import Container
 from docker.types import DeviceRequest, Ulimit
 from docker.types import Mount as DockerMount
 
 from crossover.engines import get_engine
+from crossover.launchers import supervisor
 from crossover.launchers.base import MARKER, ExitStatus, LaunchError, RunningServer, ServerSpec, check_options
 from crossover.launchers.container_log import LogFollower
 from crossover.launchers.containers import Inside, inside
@@ -58,12 +60,13 @@ class ContainerServer:
     def owns_port(self) -> bool | None:
         if self._container.attrs["HostConfig"]["NetworkMode"] != "host":
             return None  # the listener is in a network of its own
+        pid = self._container.attrs["State"].get("Pid")
         try:
-            table = self._container.top(ps_args="-eo pid")
-            pids = [int(row[table["Titles"].index("PID")]) for row in table["Processes"]]
-        except (DockerException, ValueError, LookupError, TypeError):
-            return None
-        return listens(pids, self._address[1])
+            ours = psutil.Process(pid).environ().get(LAUNCH_MARKER) == self._record.launch
+        except (psutil.Error, OSError, TypeError, ValueError):
+            ours = False
+        # Under a daemon on another machine the number means nothing here.
+        return listens([pid, *supervisor.descendants(pid)], self._address[1]) if ours else None
 
     def poll(self) -> ExitStatus | None:
         if self._status is None and time.monotonic() - self._looked >= _POLL_S:
