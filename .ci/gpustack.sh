@@ -3,6 +3,8 @@
 # run again: what is there already is kept. Needs root on Debian or Ubuntu; PostgreSQL runs as its own user.
 #
 #   .ci/gpustack.sh          installs and starts; prints the address and the file that holds an API key
+#   .ci/gpustack.sh worker   the same, and a worker on this machine, which runs instances in Docker; needs Docker and the
+#                            image crossover-test (.ci/services.sh docker image)
 #   .ci/gpustack.sh stop     stops what it started; data stay
 #
 # Without a worker it knows backends, models, states and errors, but no instance gets further than pending.
@@ -129,30 +131,72 @@ make_cluster() { # models belong to a cluster; a server without a worker of its 
         -H 'Content-Type: application/json' -d '{"name": "default", "provider": "Docker"}'
 }
 
+ready_worker() {
+    api GET /v2/workers -H "Authorization: Bearer $(cat "$state/token")" | grep -q '"state":"ready"'
+}
+
+start_worker() {
+    local pid=$state/worker.pid token
+    [ -f "$pid" ] && kill -0 "$(cat "$pid")" 2>/dev/null && ready_worker && return
+    docker image inspect crossover-test >/dev/null
+    printf 'FROM crossover-test\nENTRYPOINT ["sleep", "infinity"]\n' | docker build -q -t crossover-test-pause - >/dev/null
+    token=$(api GET /v2/clusters/1/registration-token -H "Authorization: Bearer $(cat "$state/token")" |
+        sed -n 's/.*"token":"\([^"]*\)".*/\1/p')
+    # What the machine has is declared, since the tool that looks would have to be downloaded.
+    cat >"$state/worker.yaml" <<EOF
+resources:
+  cpu: {total: $(nproc)}
+  memory: {total: $(free -b | awk '/^Mem/ {print $2}')}
+  swap: {total: 0}
+  filesystem: [{name: root, mount_point: /, mount_from: /dev/root, total: $(df -B1 --output=size / | tail -1)}]
+  os: {name: Linux, version: "1"}
+  kernel: {name: Linux, release: "1", version: "1", architecture: $(uname -m)}
+  uptime: {uptime: 1, boot_time: "2026-01-01T00:00:00Z"}
+EOF
+    GPUSTACK_TOKEN=$token GPUSTACK_RUNTIME_DOCKER_PAUSE_IMAGE=crossover-test-pause NO_PROXY='*' \
+        GPUSTACK_RUNTIME_DOCKER_UNHEALTHY_RESTART_IMAGE=crossover-test-pause \
+        setsid "$environment/bin/python" "$here/gpustack_on_loopback.py" start --config-file "$state/worker.yaml" \
+        --server-url "$url" --worker-ip 127.0.0.1 --worker-name here --worker-port $((port + 5)) \
+        --disable-worker-metrics --service-port-range $((port + 20))-$((port + 40)) \
+        --ray-port-range $((port + 50))-$((port + 70)) --data-dir "$state/worker" >"$state/worker.log" 2>&1 </dev/null &
+    echo $! >"$pid"
+    for _ in $(seq 120); do
+        grep -q 'worker startup completed' "$state/worker.log" && ready_worker && return
+        kill -0 "$(cat "$pid")" 2>/dev/null || break
+        sleep 1
+    done
+    echo "the worker does not get ready:" >&2
+    tail -20 "$state/worker.log" >&2
+    exit 1
+}
+
 stop() {
-    if [ -f "$state/gpustack.pid" ]; then
-        kill "$(cat "$state/gpustack.pid")" 2>/dev/null || true
-        rm -f "$state/gpustack.pid"
-    fi
+    for name in worker gpustack; do
+        [ -f "$state/$name.pid" ] || continue
+        kill "$(cat "$state/$name.pid")" 2>/dev/null || true
+        rm -f "$state/$name.pid"
+    done
     if [ -f "$state/postgres/postmaster.pid" ]; then
         (cd / && as_postgres "$(binaries)/pg_ctl" -D "$state/postgres" -m fast stop) >/dev/null || true
     fi
 }
 
-case ${1:-start} in
-start)
+command=${1:-start}
+case $command in
+start | worker)
     install_postgres
     install_gpustack
     start_postgres
     start_gpustack
     make_token
     make_cluster
+    [ "$command" = start ] || start_worker
     echo "$url"
     echo "$state/token"
     ;;
 stop) stop ;;
 *)
-    echo "unknown command $1: use start or stop" >&2
+    echo "unknown command $command: use start, worker or stop" >&2
     exit 2
     ;;
 esac
