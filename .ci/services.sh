@@ -12,6 +12,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 state=${CROSSOVER_SERVICES:-/var/tmp/crossover-services}
 mkdir -p "$state"
+cd "$state" # what a service drops must not fall into the checkout
 
 need() { # need COMMAND PACKAGE...: installs the packages unless the command is there
     local command=$1
