@@ -40,6 +40,7 @@ urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeo
 json.dump({"endpoint_type": "openai-chat", "backend": "openai-chat", "output_throughput": 1e6, "duration": 0.5,
            "completed": 2, "failed": 0, "total_input_tokens": 400, "total_output_tokens": 40, "mean_ttft_ms": 10.0,
            "max_concurrency": 2}, open("result.json", "w"))
+shutil.copy("prompts.jsonl", "seen.jsonl")
 """
 BAD = 'print("no luck"); raise SystemExit(3)'
 # Ends the server that it is to measure.
@@ -123,10 +124,12 @@ def test_a_cell_measured_by_two_clients_of_which_one_fails(tmp_path, monkeypatch
     assert list(facts["reported"]) == ["vllm-bench"]
 
     ours = prompts(plan.store.path("prompts", cell.recipe["prompts"]) / "prompts.jsonl", "text")
-    theirs = prompts(entry / "clients" / "vllm-bench" / "prompts.jsonl", "prompt")
+    theirs = prompts(entry / "clients" / "vllm-bench" / "seen.jsonl", "prompt")
     assert [len(text.split()) for text in theirs] == [200] * REQUESTS
     assert (theirs == ours) is (policy == "reset")
     assert (entry / "clients" / "guidellm" / "console.txt").read_text() == "no luck\n"
+    # What the clients read is an entry of its own already.
+    assert not list(entry.glob("clients/*/prompts.jsonl"))
 
     for job, kind, key in (
         (parse_runs, "parse", deployment.parse_key),

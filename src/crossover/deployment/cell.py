@@ -12,7 +12,7 @@ from typing import Any
 
 from crossover.client import Load, Progress, Sampling, interpret, probe, record
 from crossover.deployment import logfile
-from crossover.deployment.clients import measure_with_others
+from crossover.deployment.clients import answers, measure_with_others
 from crossover.deployment.clock import now
 from crossover.deployment.progress import Reporter, cell_progress
 from crossover.deployment.session import Session
@@ -43,8 +43,11 @@ class CellFailedError(CrossoverError):
         self.facts, self.recorded, self.server_gone = facts, recorded, server_gone
 
 
-def measure(session: Session, cell: CellSheet, store: Store, reporter: Reporter) -> None:
+def measure(session: Session, cell: CellSheet, store: Store, reporter: Reporter) -> bool:
     """Measures a cell and puts its run entry into the store.
+
+    Returns:
+        Whether the server is still there for the next cell: another client may have taken it down.
 
     Raises:
         CellFailedError: the server ended, or no request came back.
@@ -67,6 +70,8 @@ def measure(session: Session, cell: CellSheet, store: Store, reporter: Reporter)
         logfile.copy_parts(session.server.log_path, parts, place / "engine.log")
         (place / "server.json").write_text(json.dumps(session.sheet.server, indent=1, sort_keys=True))
         (place / "cell.json").write_text(json.dumps(facts, indent=1, sort_keys=True, default=str))
+    failed = any(client["status"] == "failed" for client in facts.get("clients", {}).values())
+    return not failed or answers(session)
 
 
 def _record(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crossover.client import Sampling
+from crossover.client import Sampling, complete_once
 from crossover.deployment import logfile
 from crossover.deployment.clock import now
 from crossover.deployment.progress import Reporter, duration
@@ -26,6 +26,7 @@ FOLDER = "clients"
 # A client gets the time to start, and several times as long as we took: then it hangs, and the GPUs wait for it.
 STARTING_S = 300.0
 TIMES_OURS = 4.0
+ANSWER_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,15 @@ def measure_with_others(
             reports.append(report)
             reporter.say(f"{name} measured {cell.id} in {duration(report.duration_s or 0.0)}")
     return {"clients": facts, "reported": reported(reports)} if facts else {}
+
+
+def answers(session: Session) -> bool:
+    """Says whether the server still completes a request; one that is about to end does not, before it is seen to."""
+    try:
+        complete_once(session.endpoint, ANSWER_S)
+    except CrossoverError:
+        return False
+    return True
 
 
 def _measure(
@@ -115,7 +125,7 @@ def _run(session: Session, cell: CellSheet, store: Store, client: _Client, ours_
         base_url=endpoint.base_url,
         model=endpoint.model,
         prompts=list(read_prompts(prompts.path)),
-        tokenizer=_tokenizer(store, prompts.recipe["tokenizer"], client.folder),
+        tokenizer=_tokenizer(session, store, prompts.recipe["tokenizer"]),
         api=endpoint.api,
         concurrency=cell.workload["concurrency"],
         rate_per_s=cell.workload["rate_per_s"],
@@ -126,7 +136,8 @@ def _run(session: Session, cell: CellSheet, store: Store, client: _Client, ours_
         time_limit_s=STARTING_S + TIMES_OURS * ours_s,
     )
     version = environment_version(environment.path)
-    return run_peer(client.name, run, client.folder, bin_dir=binaries, version=version)
+    # What it reads is in the store already, as prompts and weights.
+    return run_peer(client.name, run, client.folder, bin_dir=binaries, version=version, keep_inputs=False)
 
 
 def environment_version(entry: Path) -> str | None:
@@ -135,8 +146,8 @@ def environment_version(entry: Path) -> str | None:
     return None if version is None else str(version)
 
 
-def _tokenizer(store: Store, counted_by: Mapping[str, Any], folder: Path) -> Path:
+def _tokenizer(session: Session, store: Store, counted_by: Mapping[str, Any]) -> Path:
     """Returns the folder of the tokenizer that counted the prompts, for clients that count themselves or want one."""
     if counted_by["kind"] == "weights":
         return Path(str(weights_folder(store, counted_by["key"])))
-    return write_word_tokenizer(folder.absolute() / "tokenizer")
+    return write_word_tokenizer(session.folder.absolute() / "tokenizer")

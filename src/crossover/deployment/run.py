@@ -130,7 +130,7 @@ def _one_cell(session: Session, cell: CellSheet, store: Store, reporter: Reporte
     session.save()
     reporter.say(f"measuring {cell.id}")
     try:
-        measure(session, cell, store, reporter)
+        alive = measure(session, cell, store, reporter)
     except CellFailedError as failure:
         timed["status"] = "failed"
         _fail(cell, str(failure), tail_of(session), store, outcome, reporter, failure.recorded, failure.facts)
@@ -144,8 +144,7 @@ def _one_cell(session: Session, cell: CellSheet, store: Store, reporter: Reporte
         timed["status"] = "ok"
         outcome.measured.append(cell.id)
         reporter.say(f"measured {cell.id}")
-        # It may have ended since, under another client.
-        return session.server.poll() is None
+        return alive
     finally:
         timed["end"] = now()
         session.save()

@@ -76,6 +76,7 @@ def run_peer(
     bin_dir: Path | None = None,
     version: str | None = None,
     envs_dir: Path = Path("envs"),
+    keep_inputs: bool = True,
 ) -> PeerReport:
     """Runs a client and returns what it reports; everything it wrote stays in `out_dir`, with `peer.json`.
 
@@ -86,6 +87,7 @@ def run_peer(
         bin_dir: folder of the client's commands; by default its environment is installed from `envs_dir`.
         version: of the client in `bin_dir`, where it is known.
         envs_dir: where the environments are defined.
+        keep_inputs: whether what was written for the client to read (prompts, tokenizer) stays too.
 
     Raises:
         InputError: an unknown client, prompts that it cannot send, or a key that it would show.
@@ -105,7 +107,11 @@ def run_peer(
         (out_dir / file).parent.mkdir(parents=True, exist_ok=True)
         (out_dir / file).write_text(text, "utf-8")
     binaries, manifest = (bin_dir, {"version": version}) if bin_dir is not None else _environment(tool, envs_dir)
-    spent = _execute(tool, plan, out_dir, binaries.absolute(), run)
+    try:
+        spent = _execute(tool, plan, out_dir, binaries.absolute(), run)
+    finally:
+        if not keep_inputs:
+            _remove_inputs(plan, out_dir)
     written = out_dir / (plan.output or CONSOLE)
     if not written.is_file():
         raise CrossoverError(f"{tool.title} wrote no {written.name}: {_tail(out_dir / CONSOLE)}")
@@ -158,6 +164,15 @@ def _execute(tool: Tool, plan: Plan, out_dir: Path, binaries: Path, run: PeerRun
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {"wall_s": time.monotonic() - start, "cpu_s": cpu_s}
+
+
+def _remove_inputs(plan: Plan, out_dir: Path) -> None:
+    for file in plan.files:
+        path = out_dir / file
+        path.unlink(missing_ok=True)
+        for folder in path.relative_to(out_dir).parents:
+            if folder != Path() and (out_dir / folder).is_dir() and not any((out_dir / folder).iterdir()):
+                (out_dir / folder).rmdir()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from pathlib import Path
@@ -125,3 +126,16 @@ def test_a_client_that_would_show_the_key_is_not_run(run: PeerRun, tmp_path: Pat
     keyed = PeerRun(**{**vars(run), "api_key": "canary-7"})
     with pytest.raises(InputError, match="guidellm takes an API key only where others can read it"):
         run_peer("guidellm", keyed, tmp_path, bin_dir=tmp_path)
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_inputs_need_not_stay(status: int, run: PeerRun, tmp_path: Path) -> None:
+    summary = {"aiperf_version": "0.13.0", "request_count": {"unit": "requests", "avg": 2}}
+    script = f"mkdir -p artifacts; echo '{json.dumps(summary)}' > artifacts/profile_export_aiperf.json; exit {status}"
+    (_script(tmp_path / "bin", script) / "vllm").rename(tmp_path / "bin" / "aiperf")
+    with contextlib.suppress(CrossoverError):
+        run_peer("aiperf", run, tmp_path / "out", bin_dir=tmp_path / "bin", keep_inputs=False)
+    kept = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    wanted = {"artifacts/profile_export_aiperf.json", "console.txt"}
+    assert kept == (wanted | {"peer.json"} if status == 0 else wanted)
+    assert not (tmp_path / "out" / "hub").exists()
