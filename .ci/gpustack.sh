@@ -173,7 +173,14 @@ EOF
 stop() {
     for name in worker gpustack; do
         [ -f "$state/$name.pid" ] || continue
-        kill "$(cat "$state/$name.pid")" 2>/dev/null || true
+        local pid
+        pid=$(cat "$state/$name.pid")
+        kill "$pid" 2>/dev/null || true
+        for _ in $(seq 60); do
+            kill -0 "$pid" 2>/dev/null || break
+            sleep 0.5
+        done
+        kill -KILL "$pid" 2>/dev/null || true
         rm -f "$state/$name.pid"
     done
     if [ -f "$state/postgres/postmaster.pid" ]; then

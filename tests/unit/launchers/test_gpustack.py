@@ -20,7 +20,7 @@ from crossover.engines import get_engine
 from crossover.errors import InputError
 from crossover.launchers import LaunchError, ServerSpec, get_launcher, reap, wait_ready
 from crossover.launchers import gpustack_instance as instance_module
-from crossover.launchers.kinds.gpustack import backend_parameters, command_line
+from crossover.launchers.gpustack_command import backend_parameters, command_line
 from crossover.launchers.records import RECORD_NAME
 
 _spec = importlib.util.spec_from_file_location("fake_gpustack", Path(__file__).with_name("fake_gpustack.py"))

@@ -8,16 +8,17 @@ import shlex
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from crossover.engines import get_engine
-from crossover.engines.base import Engine, normalise
+from crossover.engines.base import Engine
 from crossover.errors import InputError
 from crossover.launchers.base import MARKER, ExitStatus, LaunchError, RunningServer, ServerSpec, check_options
 from crossover.launchers.gpustack_api import GpustackApi, Record
+from crossover.launchers.gpustack_command import CommandLine, backend_parameters, command_line, served_name
 from crossover.launchers.gpustack_instance import InstanceWatch
 from crossover.launchers.local import LAUNCH_MARKER, secret_values
 from crossover.launchers.records import LaunchRecord, forget_record, new_record, write_record
@@ -27,11 +28,6 @@ _OPTIONS = frozenset(
     {"server", "token_env", "backend", "backend_version", "cluster", "image", "gpu_ids", "gpus", "framework"}
     | {"model_source"}
 )
-# Flags that say where the server listens and under which name: GPUStack's part of the command line, not the
-# experiment's.
-_PLACEMENT = frozenset({"host", "port", "served-model-name"})
-# Arguments that are no flags: they stand in the front of the command.
-_FRONT = frozenset({"command", "model", "model-path"})
 _SOURCES = {
     "local_path": "local_path",
     "huggingface": "huggingface_repo_id",
@@ -39,19 +35,6 @@ _SOURCES = {
 }
 _REMOVAL_S = 120.0
 _POLL_S = 0.5
-
-
-@dataclass(frozen=True)
-class CommandLine:
-    """A command line as GPUStack takes it.
-
-    Attributes:
-        front: program, model and placement, with GPUStack's placeholders.
-        parameters: the declared arguments, one word each.
-    """
-
-    front: tuple[str, ...]
-    parameters: tuple[str, ...]
 
 
 class GpustackServer:
@@ -136,7 +119,7 @@ class GpustackLauncher:
             "backend_version": record.details["version"],
             "image_id": _image(backend, str(record.details["version"])),
             "command": list(shown),
-            "served_model_name": _served(spec, engine),
+            "served_model_name": served_name(spec, engine),
         }
         return GpustackServer(api, model, watch, record, live_dir, facts)
 
@@ -144,58 +127,6 @@ class GpustackLauncher:
         """Removes the model, and what was made for it, of a launch whose run is gone."""
         with _api(record.details) as api:
             return remove(api, record)
-
-
-def command_line(spec: ServerSpec, engine: Engine) -> CommandLine:
-    """Returns the command line of a server, its declared arguments apart.
-
-    Raises:
-        InputError: an argument is empty in a way that GPUStack cannot hand over.
-    """
-    declared = {name: value for name, value in normalise(spec.arguments).items() if name not in _PLACEMENT}
-    placement = {"host": engine.address(spec.arguments)[0] or "0.0.0.0", "port": "{{port}}"}
-
-    def render(arguments: Mapping[str, Any]) -> tuple[str, ...]:
-        return engine.command(
-            {**arguments, **placement},
-            model_path="{{model_path}}",
-            host="",
-            port=0,
-            draft_path=spec.draft_path,
-            served_model_name=_served(spec, engine),
-        )
-
-    bare = render({name: value for name, value in declared.items() if name in _FRONT})
-    whole = render(declared)
-    same = next((i for i, pair in enumerate(zip(bare, whole, strict=False)) if pair[0] != pair[1]), len(bare))
-    parameters = whole[same : same + len(whole) - len(bare)]
-    if (*bare[:same], *parameters, *bare[same:]) != whole:
-        raise InputError(
-            "an argument is declared that the launcher sets by itself",
-            place="arguments",
-            remedy="leave out the paths of model and draft",
-        )
-    return CommandLine(bare, parameters)
-
-
-def backend_parameters(words: Sequence[str]) -> list[str]:
-    """Returns words as GPUStack's `backend_parameters`, which it splits into the same words again.
-
-    It takes an element that begins with a dash for shell words, and any other for one word as it stands; it drops
-    empty ones and trims the rest.
-    """
-    elements: list[str] = []
-    for word in words:
-        if word.startswith("-"):
-            name, equals, value = word.partition("=")
-            elements.append(f"{name}={shlex.quote(value)}" if equals else shlex.quote(word))
-        elif word and word == word.strip():
-            elements.append(word)
-        elif elements and elements[-1].startswith("-"):
-            elements[-1] += f" {shlex.quote(word)}"
-        else:
-            raise InputError(f"GPUStack cannot hand over the value {word!r}", place="arguments")
-    return elements
 
 
 def ensure_backend(api: GpustackApi, record: LaunchRecord, spec: ServerSpec, program: str) -> Record:
@@ -384,10 +315,6 @@ def _gpus(options: Mapping[str, Any]) -> dict[str, Any] | None:
     if options.get("gpu_ids"):
         return {"gpu_ids": list(options["gpu_ids"]), "gpus_per_replica": len(options["gpu_ids"])}
     return {"gpus_per_replica": int(options["gpus"])} if options.get("gpus") else None
-
-
-def _served(spec: ServerSpec, engine: Engine) -> str:
-    return engine.model_name(spec.arguments, model_path=spec.model_path, served_model_name=spec.served_model_name)
 
 
 def _open(details: Mapping[str, Any]) -> GpustackApi:
