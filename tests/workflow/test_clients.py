@@ -43,6 +43,16 @@ json.dump({"endpoint_type": "openai-chat", "backend": "openai-chat", "output_thr
 shutil.copy("prompts.jsonl", "seen.jsonl")
 """
 BAD = 'print("no luck"); raise SystemExit(3)'
+# All its requests fail, which is no fault in its own eyes; then it writes what no version of it has ever written.
+LOST = """
+import json
+metrics = {"request_totals": {"successful": 0, "errored": 2, "incomplete": 0}}
+json.dump({"benchmarks": [{"metrics": metrics, "duration": 1.0}]}, open("report.json", "w"))
+"""
+STRANGE = """
+import json
+json.dump({"benchmarks": [{"metrics": {}, "requests": {"successful": 7}}]}, open("report.json", "w"))
+"""
 # Ends the server that it is to measure.
 DEADLY = """
 import json, psutil, sys
@@ -173,3 +183,17 @@ def test_an_environment_that_is_gone_is_told_and_not_installed(tmp_path, monkeyp
     (cell,) = plan.deployments[0].cells
     facts = json.loads((plan.store.read("run", cell.run_key).path / "cell.json").read_text())
     assert "gone/bin is gone; delete" in facts["clients"]["guidellm"]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [(LOST, "none of its requests succeeded"), (STRANGE, "TypeError: 'int' object is not iterable")],
+)
+def test_a_client_that_measured_nothing_is_told(tmp_path, monkeypatch, script, reason) -> None:
+    plan = plan_of(tmp_path, monkeypatch, clients=["guidellm"])
+    outcome = run(plan, tmp_path, {"guidellm": script})
+    (cell,) = plan.deployments[0].cells
+    facts = json.loads((plan.store.read("run", cell.run_key).path / "cell.json").read_text())
+    assert outcome.measured == [cell.cell.id]
+    assert (facts["clients"]["guidellm"]["status"], facts["clients"]["guidellm"]["reason"]) == ("failed", reason)
+    assert facts["reported"] == {}

@@ -95,9 +95,12 @@ def _measure(
         facts["reset_ok"] = _reset(session, cell)
         report = _run(session, cell, store, client, ours_s).in_declared_time(session.sheet.clock_scale)
         facts |= {"version": report.version, "figures": report.ours()}
-    except (CrossoverError, OSError, ValueError, KeyError, TypeError) as error:
-        # Also what it wrote may be of a form that nobody foresaw: our own measurement stands whatever a client does.
-        facts |= {"status": "failed", "reason": f"{error}" or type(error).__name__}
+        if report.requests.ok == 0:
+            report, facts["status"], facts["reason"] = None, "failed", "none of its requests succeeded"
+    except Exception as error:
+        # What it wrote may be of a form that nobody foresaw, and our own measurement stands whatever a client does.
+        known = isinstance(error, CrossoverError | OSError)
+        facts |= {"status": "failed", "reason": str(error) if known else f"{type(error).__name__}: {error}"}
     facts["window"]["end"] = now()
     if client.folder.is_dir():
         parts = [(log_start, logfile.size(session.server.log_path))]
