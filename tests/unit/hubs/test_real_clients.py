@@ -232,8 +232,10 @@ def test_what_a_killed_fetch_left_is_used(hub, name):
 
 
 FETCH = """
-import shutil, sys, types
+import shutil, signal, sys, types
 from crossover import hubs
+# As at a terminal: a process started in the background of a script would ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 if "blind" in sys.argv:
     shutil.disk_usage = lambda path: types.SimpleNamespace(free=1 << 40)
 hubs.fetch(hubs.Snapshot(sys.argv[1], "owner/model", "a" * 40), lambda line: print(line, flush=True))
