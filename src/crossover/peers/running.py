@@ -20,7 +20,10 @@ from crossover.peers.tools import TOOLS
 from crossover.peers.tools.base import Plan, Tool
 
 CONSOLE, RECORD = "console.txt", "peer.json"
+_TRACEBACK = "Traceback (most recent call last)"
 _GRACE_S = 10.0
+# The pipeline's own Python must not shine through, and no proxy may stand where the recorder meets none.
+_LEFT_OUT = frozenset({"pythonpath", "pythonhome", "virtual_env", "http_proxy", "https_proxy", "all_proxy"})
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ def _execute(tool: Tool, plan: Plan, out_dir: Path, binaries: Path, run: PeerRun
     """Runs the command to its end; returns wall and CPU seconds. Its whole process group is ended with it."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     environment = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name.lower() not in _LEFT_OUT},
         "PATH": f"{binaries}{os.pathsep}{os.environ.get('PATH', '')}",
         "HF_HUB_OFFLINE": "1",
         **({tool.key_variable: run.api_key} if tool.key_variable and run.api_key else {}),
@@ -191,6 +194,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _tail(console: Path, characters: int = 400) -> str:
     text = console.read_text("utf-8", errors="replace").strip() if console.is_file() else ""
+    if _TRACEBACK in text:
+        return text.splitlines()[-1].strip()[:characters]
     return " | ".join(line.strip() for line in text[-characters:].splitlines() if line.strip()) or "it printed nothing"
 
 

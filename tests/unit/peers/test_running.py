@@ -55,6 +55,10 @@ def test_a_client_runs_on_our_prompts_and_is_read(run: PeerRun, tmp_path: Path) 
     ("script", "problem"),
     [
         ("echo going down; echo for good >&2; exit 3", r"ended with status 3: going down \| for good"),
+        (
+            "echo 'Traceback (most recent call last):'; echo '  File x, line 1'; echo \"KeyError: 'usage'\"; exit 1",
+            "ended with status 1: KeyError: 'usage'$",
+        ),
         ("true", "wrote no result.json: it printed nothing"),
     ],
 )
@@ -139,3 +143,15 @@ def test_inputs_need_not_stay(status: int, run: PeerRun, tmp_path: Path) -> None
     wanted = {"artifacts/profile_export_aiperf.json", "console.txt"}
     assert kept == (wanted | {"peer.json"} if status == 0 else wanted)
     assert not (tmp_path / "out" / "hub").exists()
+
+
+def test_neither_our_python_nor_a_proxy_reaches_a_client(
+    run: PeerRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PYTHONPATH", "VIRTUAL_ENV", "http_proxy", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    bin_dir = _script(tmp_path / "bin", f"env > seen; echo '{json.dumps(RESULT)}' > result.json")
+    run_peer("vllm-bench", run, tmp_path / "out", bin_dir=bin_dir)
+    seen = {line.partition("=")[0].lower() for line in (tmp_path / "out" / "seen").read_text("utf-8").splitlines()}
+    assert seen & {"pythonpath", "virtual_env", "http_proxy", "https_proxy"} == set()
+    assert {"path", "hf_hub_offline"} <= seen
