@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -69,7 +69,9 @@ class _Parse:
         engine: Literal["auto", "vllm", "sglang"] = "auto"
         if self.engine in ("vllm", "sglang"):
             engine = cast(Literal["vllm", "sglang"], self.engine)
-        report = read_log(log if log.exists() else [], engine=engine).to_dict()
+        read = read_log(log if log.exists() else [], engine=engine)
+        # The JSON of `crossover parse-log`, and what several lines say together.
+        report = read.to_dict() | {"diagnoses": [asdict(diagnosis) for diagnosis in read.diagnoses]}
         with store.create("engine_report", cell["recipe"], {}) as place:
             (place / "report.json").write_text(json.dumps(report, indent=1))
         return True

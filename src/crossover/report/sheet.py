@@ -7,7 +7,7 @@ broken is not: the cell is then shown as failed, with that as its reason.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -228,7 +228,7 @@ def read_sheet(path: Path, root: Path | None = None) -> Sheet:
         key=document.get("key"),
         variants=variants,
         cells=cells,
-        deployments=[_deployment(row, base, cells) for row in _rows(document.get("deployments"))],
+        deployments=[_deployment(row, base) for row in _rows(document.get("deployments"))],
         retest=[_retest_item(row, index, load, path) for index, row in enumerate(_rows(document.get("retest")))],
         published=_published(document.get("published"), base),
         document=document,
@@ -274,19 +274,18 @@ class _CellLoader:
         return self._documents[path]
 
 
-def _deployment(row: Document, root: Path, cells: Iterable[Cell]) -> Deployment:
+def _deployment(row: Document, root: Path) -> Deployment:
     entry = row.get("entry")
     folder = root / entry if isinstance(entry, str) else None
-    ids = list(row.get("cells") or ())
-    scales = [cell.metrics.get("clock_scale") for cell in cells if cell.id in ids or cell.variant == row.get("variant")]
+    server = read_document(folder / "server.json") if folder else {}
     return Deployment(
         variant=str(row.get("variant") or "?"),
         key=row.get("key"),
         entry=entry,
-        cells=ids,
+        cells=list(row.get("cells") or ()),
         timeline=read_document(folder / "timeline.json") if folder else {},
-        server=read_document(folder / "server.json") if folder else {},
-        clock_scale=next((float(scale) for scale in scales if scale), 1.0),
+        server=server,
+        clock_scale=float(server.get("clock_scale") or 1.0),
     )
 
 
