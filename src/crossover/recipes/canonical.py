@@ -32,7 +32,13 @@ def normalise(value: Any) -> Any:
 
 def canonical_json(value: Any) -> str:
     """Returns the one text of a recipe: sorted names, no spaces, no NaN."""
-    return json.dumps(normalise(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = _dumps(value)
+    # Walking every value costs more than writing it: only where an integral float may stand in the text.
+    return _dumps(normalise(value)) if ".0" in text or "e+" in text else text
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def key_of(recipe: Mapping[str, Any]) -> str:

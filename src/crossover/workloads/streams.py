@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 T = TypeVar("T")
 _BLOCK = 4096
@@ -25,19 +26,24 @@ class Stream:
     """
 
     def __init__(self, *key: object) -> None:
+        # Imported where numbers are drawn: planning reads the datasets' options alone, and must be quick.
+        import numpy as np
+
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).digest()
         self._bits = np.random.Philox(key=int.from_bytes(digest[:16], "little"))
         self._block: list[int] = []
 
     def below(self, bound: int, count: int) -> NDArray[np.int64]:
         """Returns `count` integers uniform in [0, bound); bound is at most 2**31."""
+        import numpy as np
+
         high = self._bits.random_raw(count) >> np.uint64(33)
         return ((high * np.uint64(bound)) >> np.uint64(31)).astype(np.int64)
 
     def integer(self, bound: int) -> int:
         """Returns one integer uniform in [0, bound)."""
         if not self._block:
-            self._block = (self._bits.random_raw(_BLOCK) >> np.uint64(33)).tolist()
+            self._block = [draw >> 33 for draw in self._bits.random_raw(_BLOCK).tolist()]
         return (self._block.pop() * bound) >> 31
 
     def unit(self) -> float:
@@ -50,5 +56,7 @@ class Stream:
 
     def permutation(self, length: int) -> list[int]:
         """Returns 0..length-1 in random order, by sorting 64-bit draws (ties go by index)."""
+        import numpy as np
+
         keys = self._bits.random_raw(length)
         return [int(index) for index in np.argsort(keys, kind="stable")]
