@@ -23,8 +23,8 @@ wildcard_constraints:
 
 
 def weights_of_prompts(wildcards):
-    """The receipt of the weights whose tokenizer counts the prompts, where the store lacks them."""
-    return ancient(PLAN.needs_of_step("prompts", wildcards.key))
+    """Receipts of the tokenizers that count the prompts, where the store lacks them."""
+    return ancient(PLAN.weights_of_prompts)
 
 
 def runs_of_parse_job(wildcards):

@@ -57,6 +57,6 @@ rule prompts:
     conda:
         "../../envs/crossover.yaml"
     message:
-        "Build prompts {wildcards.key}."
+        "Build the prompts that are missing, job {wildcards.key}."
     shell:
         "crossover prepare {input.sheet} --store results --receipt {output.receipt} 2> >(tee {log} >&2)"

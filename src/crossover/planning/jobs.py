@@ -161,6 +161,16 @@ class Plan:
         return frozenset(wanted)
 
     @cached_property
+    def prompts_key(self) -> str:
+        """Digest over all prompts of the plan: one job builds those that are missing."""
+        return key_of({"job": "prompts", "entries": sorted(key for kind, key in self.steps if kind == "prompts")})
+
+    @cached_property
+    def missing_steps(self) -> tuple[Step, ...]:
+        """The wanted steps that the store lacks."""
+        return tuple(self.steps[need] for need in sorted(self.wanted_steps) if not self.has(*need))
+
+    @cached_property
     def report_key(self) -> str:
         """Digest of all that the report shows, labels left out: renaming a variant reruns nothing."""
         published = self.published_file

@@ -42,9 +42,8 @@ def stale_receipts(plan: Plan) -> Iterator[Path]:
     the cell missing and takes them all back, so that the cell is tried again and the report is drawn again.
     """
     root = plan.store.root
-    for kind, key in plan.wanted_steps:
-        if not plan.has(kind, key):
-            yield receipt_path(root, kind, key)
+    for step in plan.missing_steps:
+        yield step_receipt(plan, step.kind, step.key)
     incomplete = False
     for deployment in plan.deployments:
         lacks_run = bool(plan.missing(deployment))
@@ -60,6 +59,11 @@ def stale_receipts(plan: Plan) -> Iterator[Path]:
     if incomplete:
         yield report_receipt(plan)
         yield sheet_path(root, "report", report_receipt(plan).stem)
+
+
+def step_receipt(plan: Plan, kind: str, key: str) -> Path:
+    """Returns the receipt of the job that makes a step's entry; all prompts of a plan are one job."""
+    return receipt_path(plan.store.root, kind, plan.prompts_key if kind == "prompts" else key)
 
 
 def report_receipt(plan: Plan) -> Path:
@@ -86,8 +90,12 @@ def _key(kind: str, cell: PlannedCell) -> str:
 def write_sheets(plan: Plan) -> None:
     """Writes the sheet of every job that the plan may run."""
     root = plan.store.root
-    for kind, key in plan.wanted_steps:
-        write_json(sheet_path(root, kind, key), step_sheet(plan.steps[kind, key]))
+    for step in plan.missing_steps:
+        if step.kind != "prompts":
+            write_json(sheet_path(root, step.kind, step.key), step_sheet(step))
+    prompts = [step_sheet(step) for step in plan.missing_steps if step.kind == "prompts"]
+    if prompts:
+        write_json(sheet_path(root, "prompts", plan.prompts_key), {"kind": "prompts", "entries": prompts})
     for deployment in plan.deployments:
         if plan.missing(deployment):
             write_json(sheet_path(root, "deployment", deployment.key), deployment_sheet(plan, deployment))

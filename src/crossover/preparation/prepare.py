@@ -37,20 +37,25 @@ class Task:
     say: Say
 
 
-def prepare(sheet: Path, store: Store, say: Say) -> bool:
-    """Makes the entry of a step sheet; returns False where it was there already.
+def prepare(sheet: Path, store: Store, say: Say) -> int:
+    """Makes the entry of a step sheet, or the entries of a sheet of several; returns how many were not there.
 
     Raises:
         InputError: the sheet is none, or asks for something that cannot be.
     """
     try:
         data = json.loads(sheet.read_text())
-        kind = str(data["kind"])
-        task = Task(data["key"], data["recipe"], data["detail"], store, say)
+        steps = data.get("entries", [data])
+        tasks = [(str(step["kind"]), Task(step["key"], step["recipe"], step["detail"], store, say)) for step in steps]
     except FileNotFoundError:
         raise InputError("no such file", file=sheet, remedy="write it with `crossover plan --sheets`") from None
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"not a step sheet ({type(error).__name__}: {error})", file=sheet) from None
+    return sum(_prepare(kind, task, sheet) for kind, task in tasks)
+
+
+def _prepare(kind: str, task: Task, sheet: Path) -> bool:
+    store = task.store
     known = [module.name for module in pkgutil.iter_modules(kinds.__path__)]
     if kind not in known:
         raise InputError(f"unknown kind `{kind}`", file=sheet, place="kind", remedy=f"known: {', '.join(known)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -72,10 +73,12 @@ class WorkflowPlan:
             for deployment in self._plan.deployments
         ]
 
-    def needs_of_step(self, kind: str, key: str) -> list[str]:
-        """Receipts of the entries that a step reads and the store lacks."""
-        step = self._plan.steps.get((kind, key))
-        return self._receipts(step.needs) if step else []
+    @property
+    def weights_of_prompts(self) -> list[str]:
+        """Receipts of the tokenizers that the missing prompts are counted with and the store lacks."""
+        return self._receipts(
+            need for step in self._plan.missing_steps if step.kind == "prompts" for need in step.needs
+        )
 
     def runs_of_parse_job(self, key: str) -> list[str]:
         """The receipt of the deployment that a parse job waits for; none where all its cells are there."""
@@ -92,10 +95,9 @@ class WorkflowPlan:
             return []
         return [str(receipts.receipt_path(self._store, "parse", deployment.parse_key))]
 
-    def _receipts(self, needs: tuple[tuple[str, str], ...]) -> list[str]:
-        return [
-            str(receipts.receipt_path(self._store, kind, key)) for kind, key in needs if not self._plan.has(kind, key)
-        ]
+    def _receipts(self, needs: Iterable[tuple[str, str]]) -> list[str]:
+        missing = (need for need in needs if not self._plan.has(*need))
+        return list(dict.fromkeys(str(receipts.step_receipt(self._plan, kind, key)) for kind, key in missing))
 
     def _view(self, deployment: Deployment, taken: set[str]) -> DeploymentView:
         name = re.sub(r"\W+", "_", deployment.label)
