@@ -17,7 +17,7 @@ from crossover.deployment.sheet import read_sheet
 from crossover.experiment import expand, load_experiment
 from crossover.planning import build_plan
 from crossover.planning.jobs import Plan
-from crossover.planning.receipts import sheet_path, write_sheets
+from crossover.planning.receipts import sheet_path, step_sheet_path, write_sheets
 from crossover.planning.report_sheet import report_sheet
 from crossover.preparation import prepare
 from crossover.recipes import Store
@@ -96,7 +96,7 @@ def run(plan: Plan, folder: Path, scripts: dict[str, str]) -> Outcome:
     for kind, key in sorted(plan.wanted_steps):
         recipe = plan.steps[kind, key].recipe
         if kind != "client":
-            prepare(sheet_path(plan.store.root, kind, key), plan.store, lambda text: None)
+            prepare(step_sheet_path(plan, kind, key), plan.store, lambda text: None)
             continue
         command = {"vllm-bench": "vllm"}.get(recipe["client"], recipe["client"])
         script = folder / "environments" / recipe["client"] / "bin" / command

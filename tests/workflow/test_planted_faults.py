@@ -30,7 +30,7 @@ from crossover.experiment import expand, load_experiment
 from crossover.peers import read_output, reported
 from crossover.planning import build_plan
 from crossover.planning.jobs import Deployment
-from crossover.planning.receipts import sheet_path, write_sheets
+from crossover.planning.receipts import sheet_path, step_sheet_path, write_sheets
 from crossover.preparation import prepare
 from crossover.recipes import Store
 
@@ -118,7 +118,7 @@ def run_chain(folder: Path, engine: str, faults: Sequence[str], requests: Sequen
     plan = build_plan(experiment, expand(experiment), store)
     write_sheets(plan)
     for kind, key in sorted(plan.wanted_steps):
-        prepare(sheet_path(store.root, kind, key), store, lambda text: None)
+        prepare(step_sheet_path(plan, kind, key), store, lambda text: None)
     (deployment,) = plan.deployments
     sheet = read_sheet(sheet_path(store.root, "deployment", deployment.key))
     outcome = deploy(sheet, store, PlainReporter(io.StringIO(), engine))

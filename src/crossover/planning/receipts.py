@@ -63,7 +63,16 @@ def stale_receipts(plan: Plan) -> Iterator[Path]:
 
 def step_receipt(plan: Plan, kind: str, key: str) -> Path:
     """Returns the receipt of the job that makes a step's entry; all prompts of a plan are one job."""
-    return receipt_path(plan.store.root, kind, plan.prompts_key if kind == "prompts" else key)
+    return receipt_path(plan.store.root, kind, _job_key(plan, kind, key))
+
+
+def step_sheet_path(plan: Plan, kind: str, key: str) -> Path:
+    """Returns the sheet of the job that makes a step's entry."""
+    return sheet_path(plan.store.root, kind, _job_key(plan, kind, key))
+
+
+def _job_key(plan: Plan, kind: str, key: str) -> str:
+    return plan.prompts_key if kind == "prompts" else key
 
 
 def report_receipt(plan: Plan) -> Path:

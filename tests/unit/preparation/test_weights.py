@@ -16,7 +16,7 @@ from crossover.deployment.weights import weights_folder
 from crossover.errors import CrossoverError
 from crossover.experiment import expand, load_experiment
 from crossover.planning import build_plan
-from crossover.planning.receipts import sheet_path, write_sheets
+from crossover.planning.receipts import step_sheet_path, write_sheets
 from crossover.preparation import prepare
 from crossover.recipes import EntryState, Store
 
@@ -49,9 +49,7 @@ def plan_of(folder: Path, model: dict):
 
 
 def make(plan, kind, key, said=None):
-    # All prompts of a plan are one job.
-    sheet = sheet_path(plan.store.root, kind, plan.prompts_key if kind == "prompts" else key)
-    return prepare(sheet, plan.store, (said if said is not None else []).append)
+    return prepare(step_sheet_path(plan, kind, key), plan.store, (said if said is not None else []).append)
 
 
 def weights_keys(plan):
