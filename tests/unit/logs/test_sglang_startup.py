@@ -196,8 +196,8 @@ def test_readiness_is_the_engines_own_word() -> None:
 
 def test_autotuning_is_kernel_warm_up() -> None:
     report = report_of("""
-[2026-07-01 10:00:00 TP0] Running FlashInfer autotune with cache: /root/.cache/x.json
-[2026-07-01 10:00:01 TP1] Running FlashInfer autotune with cache: /root/.cache/x.json
+[2026-07-01 10:00:00 TP0] Running FlashInfer autotune with cache: /var/cache/engine/x.json
+[2026-07-01 10:00:01 TP1] Running FlashInfer autotune with cache: /var/cache/engine/x.json
 [2026-07-01 10:01:10 TP0] FlashInfer autotune completed.
 [2026-07-01 10:01:13 TP1] FlashInfer autotune completed.
 """)
