@@ -1,4 +1,4 @@
-"""Models made on the spot: a tiny random Llama with its tokenizer, which real engines load on a CPU.
+"""Models made on the spot: a tiny Llama, random or one that thinks, with its tokenizer; real engines load it on a CPU.
 
 May import `crossover.errors`, numpy, tokenizers and safetensors; never torch or transformers.
 """

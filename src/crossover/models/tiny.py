@@ -1,4 +1,7 @@
-"""A random Llama of 0.2 million parameters: what it says means nothing, but how fast it is served is real."""
+"""A random Llama of 0.2 million parameters: what it says means nothing, but how fast it is served is real.
+
+On demand it thinks before it answers (see `crossover.models.thinking`), so that a reasoning parser has work.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from safetensors.numpy import save_file
+from tokenizers import Tokenizer
 
+from crossover.errors import InputError
+from crossover.models.thinking import add_markers, output_matrix, script
 from crossover.models.tokenizer import BOS, EOS, PAD, SPECIAL_TOKENS, tokenizer_config, train_tokenizer
 from crossover.models.vocabulary import training_text
 
@@ -34,6 +40,9 @@ class TinyModel:
         vocabulary: tokens, 256 bytes and the special ones included.
         context: positions that the configuration allows, in tokens.
         texts: files to train the tokenizer on; none means built-in English-looking text.
+        thinking_tokens: words between `<think>` and `</think>` that the model says before it answers a chat; 0 is
+            a model that says anything at all.
+        answer_tokens: words of the answer behind them.
     """
 
     seed: int = 0
@@ -44,11 +53,28 @@ class TinyModel:
     vocabulary: int = 1000
     context: int = 32768
     texts: tuple[Path, ...] = ()
+    thinking_tokens: int = 0
+    answer_tokens: int = 64
+
+    def __post_init__(self) -> None:
+        for name, least in (("thinking_tokens", 0), ("answer_tokens", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                raise InputError(
+                    f"{value!r} tokens", place=f"generator.{name}", remedy=f"a whole number from {least} up"
+                )
+
+    @property
+    def thinks(self) -> bool:
+        return self.thinking_tokens > 0
 
 
 def recipe(model: TinyModel) -> dict[str, Any]:
     """Returns all that determines the model's bytes: its description, with digests in place of text files."""
     described = asdict(model)
+    if not model.thinks:
+        # As before there were models that think: theirs stays the recipe that it was.
+        del described["thinking_tokens"], described["answer_tokens"]
     described["texts"] = [hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in model.texts]
     return {"kind": "generated", "version": FORMAT_VERSION, **described}
 
@@ -61,12 +87,18 @@ def generate(model: TinyModel, folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     texts = [Path(path).read_text(errors="replace") for path in model.texts] or [training_text()]
-    train_tokenizer(texts, model.vocabulary).save(str(folder / "tokenizer.json"))
+    tokenizer = train_tokenizer(texts, model.vocabulary - 2 * model.thinks)
+    if model.thinks:
+        add_markers(tokenizer)
+    tokenizer.save(str(folder / "tokenizer.json"))
     _write_json(folder / "tokenizer_config.json", tokenizer_config(model.context))
     _write_json(folder / "config.json", _config(model))
     _write_json(folder / "generation_config.json", {"bos_token_id": _id(BOS), "eos_token_id": _id(EOS)})
     # Stored as float32, which numpy knows; the configuration asks engines to serve it as bfloat16.
-    save_file(dict(_tensors(model)), folder / "model.safetensors", metadata={"format": "pt"})
+    tensors = dict(_tensors(model))
+    if model.thinks:
+        _make_it_think(model, tokenizer, tensors)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "model.safetensors").chmod(0o644)  # readable by the user of a container, too
 
 
@@ -124,6 +156,15 @@ def _tensors(model: TinyModel) -> Iterator[tuple[str, Weights]]:
         yield f"{prefix}.post_attention_layernorm.weight", np.ones(width, np.float32)
     yield "model.norm.weight", np.ones(width, np.float32)
     yield "lm_head.weight", weights(words, width)
+
+
+def _make_it_think(model: TinyModel, tokenizer: Tokenizer, tensors: dict[str, Weights]) -> None:
+    """Silences what the layers add to the residual stream, and makes the output follow the script."""
+    for name in tensors:
+        if name.endswith(("o_proj.weight", "down_proj.weight")):
+            tensors[name] = np.zeros_like(tensors[name])
+    steps = script(tokenizer, model.thinking_tokens, model.answer_tokens)
+    tensors["lm_head.weight"] = output_matrix(tensors["model.embed_tokens.weight"], steps, tensors["lm_head.weight"])
 
 
 def _id(token: str) -> int:
