@@ -58,6 +58,11 @@ class _Answer:
     completion_tokens: int | None
     events: tuple[Mapping[str, Any], ...]
 
+    @property
+    def refused(self) -> bool:
+        """Whether the server took the request itself for wrong."""
+        return self.reason == "http_4xx" and self.http_status not in _BUSY
+
     def trouble(self) -> str:
         """Why the request came to nothing, in words."""
         words = REASONS.get(self.reason or "", self.reason or "")
@@ -110,16 +115,19 @@ def probe(endpoint: Endpoint, sampling: Sampling, timeout_s: float = 600.0) -> P
     """Sends one request that asks for continuous usage and token ids, and looks at every field that comes
     back.
 
-    A server that refuses the request (HTTP 4xx) is asked again without these two.
+    A server that refuses the request (HTTP 4xx) is asked again without token ids, which some refuse in a stream
+    (SGLang for chats), and then without both.
 
     Raises:
         CrossoverError: a field that may carry output is not known (it is named); output is counted but none
             is seen; or the request failed.
     """
-    generous = replace(sampling, token_counts="continuous_usage", extra={"return_token_ids": True, **sampling.extra})
-    answer = _ask(endpoint, generous, _PROBE_TOKENS, timeout_s)
-    if answer.reason == "http_4xx" and answer.http_status not in _BUSY:
-        answer = _ask(endpoint, replace(sampling, token_counts="none"), _PROBE_TOKENS, timeout_s)
+    counting = replace(sampling, token_counts="continuous_usage")
+    generous = replace(counting, extra={"return_token_ids": True, **sampling.extra})
+    for wish in (generous, counting, replace(sampling, token_counts="none")):
+        answer = _ask(endpoint, wish, _PROBE_TOKENS, timeout_s)
+        if not answer.refused:
+            break
     deltas = [(event, choice) for event in answer.events for choice in event.get("choices") or ()]
     unknown = sorted({name for _, choice in deltas for name in unknown_output(_fields(choice))})
     if unknown:
@@ -129,8 +137,7 @@ def probe(endpoint: Endpoint, sampling: Sampling, timeout_s: float = 600.0) -> P
         )
     bearing = [(event, choice) for event, choice in deltas if _output_names(choice)]
     if not bearing:
-        refused = answer.reason == "http_4xx" and answer.http_status not in _BUSY
-        final = refused or answer.completion_tokens or answer.reason in ("no_output", "not_streamed")
+        final = answer.refused or answer.completion_tokens or answer.reason in ("no_output", "not_streamed")
         raise (CrossoverError if final else ProbeInconclusiveError)(
             f"probe: no output came back: {_why_nothing(answer)}"
         )

@@ -42,10 +42,20 @@ def test_a_refusal_says_what_the_server_said(server: GroundTruthServer) -> None:
 
 def test_a_server_that_refuses_the_extras_is_asked_without_them(server: GroundTruthServer) -> None:
     server.keep_bodies = True
-    found = probe(endpoint_of(server, "fail_first=1,fail_status=400"), Sampling())
+    found = probe(endpoint_of(server, "fail_first=2,fail_status=400"), Sampling())
     assert found.fields == ("content",)
+    assert not found.continuous_usage
+    asked = [("return_token_ids" in b, "continuous_usage_stats" in b["stream_options"]) for b in server.bodies]
+    assert asked == [(True, True), (False, True), (False, False)]
+
+
+def test_a_server_that_refuses_token_ids_alone_still_tells_its_usage(server: GroundTruthServer) -> None:
+    """As SGLang 0.5.23 does for streamed chats."""
+    server.keep_bodies = True
+    found = probe(endpoint_of(server, "fail_first=1,fail_status=400"), Sampling())
+    assert found.continuous_usage
     assert "return_token_ids" not in server.bodies[-1]
-    assert "continuous_usage_stats" not in server.bodies[-1]["stream_options"]
+    assert len(server.bodies) == 2
 
 
 @pytest.mark.parametrize("status", [429, 503])
