@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 from crossover.hubs import safetensors
 from crossover.hubs.base import GarbledError, Hub, HubError, RemoteFile, Snapshot, is_full
 from crossover.hubs.cache import CACHE_VARIABLE, Place, place_of
+from crossover.hubs.listing import check_case, check_names
 from crossover.hubs.manifest import (
     EMPTY_SHA256,
     FileFacts,
@@ -42,6 +43,7 @@ FILES_AT_ONCE = 8
 # Waits before another try where the hub or the network fails; the clients have tried several times by then.
 WAITS_S = (2.0, 10.0, 30.0, 60.0)
 LONGEST_WAIT_S = 600.0
+REMEMBER_EVERY_S = 2.0
 # A folder needs a little more than its files.
 ROOM = 1.01
 TOKENIZER_FILES = (
@@ -127,10 +129,11 @@ class _Fetch:
         self.snapshot, self.place, self.say, self.hub = snapshot, place, say, hub
         self.memory_file = place.staging.with_name(f"{place.staging.name}.json")
         self.stopped = Event()
+        self.remembered_s = float("-inf")
 
     def run(self) -> Manifest:
         files = self._listing()
-        self._take_back()
+        self._take_back([file.name for file in files])
         memory = read_memory(self.memory_file)
         done = {file.name: memory[file.name] for file in files if self._is_done(file, memory)}
         missing = [file for file in files if file.name not in done]
@@ -148,9 +151,10 @@ class _Fetch:
             files = [file for file in files if any(fnmatch(file.name, pattern) for pattern in TOKENIZER_FILES)]
         if not files:
             raise HubError("empty", f"{snapshot}: the hub lists no files; check the repository, or the proxy")
+        check_names([file.name for file in files])
         return files
 
-    def _take_back(self) -> None:
+    def _take_back(self, names: Sequence[str]) -> None:
         """Turns an altered folder into a download under way, so that only what is wrong is fetched again."""
         staging = self.place.staging
         if self.place.folder.is_dir():
@@ -160,9 +164,10 @@ class _Fetch:
             if self.place.memory.exists():
                 self.place.memory.replace(self.memory_file)
         staging.mkdir(exist_ok=True)
+        check_case(self.snapshot, staging, names)
         self.place.memory.unlink(missing_ok=True)
         for left in staging.glob(".cache/huggingface/download/**/*.incomplete"):
-            left.unlink()  # that client starts these anew each time
+            left.unlink()  # of the files that come in one go, which start anew each time
 
     def _is_done(self, file: RemoteFile, memory: Manifest) -> bool:
         path = self.place.staging / file.name
@@ -197,7 +202,7 @@ class _Fetch:
             try:
                 for job in as_completed(jobs):
                     came[jobs[job].name] = job.result()
-                    write_memory(self.memory_file, {**done, **came})
+                    self._remember_soon({**done, **came})
             except BaseException as error:
                 self._stop(jobs)
                 if isinstance(error, OSError):
@@ -205,6 +210,14 @@ class _Fetch:
                 raise
         self.say(f"{self.snapshot}: fetched and verified in {span(time.monotonic() - began)}")
         return came
+
+    def _remember_soon(self, finished: Manifest) -> None:
+        """Writes down which files are finished, at most every few seconds: there may be thousands. One that a kill
+        left unwritten is only read again."""
+        now = time.monotonic()
+        if now >= self.remembered_s + REMEMBER_EVERY_S:
+            self.remembered_s = now
+            write_memory(self.memory_file, finished)
 
     def _stop(self, jobs: Iterable[Future[FileFacts]]) -> None:
         self.stopped.set()

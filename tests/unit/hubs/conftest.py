@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import struct
 import sys
 import types
 from pathlib import Path
@@ -12,33 +10,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
 
+from fetching_helpers import COMMIT, FILES, REPO
 from local_hub import Repository, serve
 
 from crossover.hubs import fetching
-
-COMMIT, OTHER = "a" * 40, "b" * 40
-REPO = "owner/model"
-SHARD = "model-00001-of-00002.safetensors"
-
-
-def tensors(size: int, seed: int = 0) -> bytes:
-    """Returns a safetensors file with one tensor of `size` bytes."""
-    data = bytes((seed + 7 * number) % 256 for number in range(size))
-    header = json.dumps({"w": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
-    return struct.pack("<Q", len(header)) + header + data
-
-
-FILES = {
-    "config.json": b'{"architectures": ["A"]}',
-    "tokenizer.json": b'{"version": "1.0"}',
-    SHARD: tensors(40_000),
-    "model-00002-of-00002.safetensors": tensors(20_000, seed=1),
-    "model.safetensors.index.json": json.dumps(
-        {"weight_map": {"w": SHARD, "v": "model-00002-of-00002.safetensors"}}
-    ).encode(),
-    "notes/read.txt": b"hello",
-    ".gitattributes": b"*.safetensors filter=lfs",
-}
 
 
 @pytest.fixture

@@ -7,12 +7,11 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
+from fetching_helpers import COMMIT, OTHER, REPO, SHARD, TOKENS, arrives, fails, fetch_elsewhere, files_of
 from filelock import FileLock
 from local_hub import Fault, Repository
 
@@ -21,11 +20,6 @@ from crossover.hubs import HubError, Snapshot, fetching
 from crossover.hubs.base import is_full
 from crossover.hubs.cache import place_of
 from crossover.hubs.presence import remembered
-
-COMMIT, OTHER = "a" * 40, "b" * 40
-REPO = "owner/model"
-SHARD = "model-00001-of-00002.safetensors"
-TOKENS = {"huggingface": "HF_TOKEN", "modelscope": "MODELSCOPE_API_TOKEN"}
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -38,31 +32,6 @@ def name(request):
 @pytest.fixture
 def said():
     return []
-
-
-def files_of(hub, commit=COMMIT):
-    return {name: content for name, content in hub.repositories[REPO].commits[commit].items() if name[0] != "."}
-
-
-def read_back(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def fails(hub, name, kind, repo=REPO, commit=COMMIT):
-    """Fetches, expects that kind of error, and that nothing stands in the snapshot's place; returns its line."""
-    snapshot = Snapshot(name, repo, commit)
-    with pytest.raises(HubError) as raised:
-        hubs.fetch(snapshot, lambda line: None)
-    assert raised.value.kind == kind, raised.value
-    assert "\n" not in str(raised.value)
-    assert not place_of(snapshot).folder.exists()
-    return str(raised.value)
-
-
-def arrives(hub, name, said=None):
-    weights = hubs.fetch(Snapshot(name, REPO, COMMIT), (said if said is not None else []).append)
-    assert read_back(weights.folder) == files_of(hub)
-    return weights
 
 
 def test_files_arrive_with_their_digests_and_only_once(hub, name, said):
@@ -231,27 +200,6 @@ def test_what_a_killed_fetch_left_is_used(hub, name):
     assert [asked[1] for asked in hub.asked[before:]] == [SHARD]
 
 
-FETCH = """
-import shutil, signal, sys, types
-from crossover import hubs
-# As at a terminal: a process started in the background of a script would ignore Ctrl-C.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-if "blind" in sys.argv:
-    shutil.disk_usage = lambda path: types.SimpleNamespace(free=1 << 40)
-hubs.fetch(hubs.Snapshot(sys.argv[1], "owner/model", "a" * 40), lambda line: print(line, flush=True))
-"""
-
-
-def fetch_elsewhere(*words):
-    """Starts a process that fetches; words before the hub's name are the command that it runs under."""
-    *under, name = words
-    return subprocess.Popen(
-        [*under, sys.executable, "-c", FETCH, name, *(["blind"] if under else [])],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
-
-
 def test_two_processes_on_one_cache_download_once(hub, name):
     hub.faults = [Fault("slow", SHARD)]
     processes = [fetch_elsewhere(name) for _ in range(2)]
@@ -273,20 +221,6 @@ def test_a_fetch_that_is_ended_in_the_middle_goes_on(hub, name, number):
     assert process.returncode != 0
     assert not place_of(Snapshot(name, REPO, COMMIT)).folder.exists()
     arrives(hub, name)
-
-
-def test_one_client_goes_on_inside_a_file_after_a_kill(hub):
-    hub.repositories[REPO].commits[COMMIT]["big.bin"] = bytes(range(256)) * 20_000
-    hub.faults = [Fault("slow", "big.bin", times=1)]
-    process = fetch_elsewhere("modelscope")
-    under_way = place_of(Snapshot("modelscope", REPO, COMMIT)).staging / "big.bin.incomplete"
-    while not (under_way.exists() and under_way.stat().st_size):
-        time.sleep(0.01)
-    process.kill()
-    process.communicate(timeout=10)
-    there = under_way.stat().st_size
-    arrives(hub, "modelscope")
-    assert hub.downloads("big.bin")[1] == f"bytes={there}-"
 
 
 def test_who_comes_second_says_that_it_waits_and_then_finds_the_files(hub, name, said):

@@ -1,4 +1,10 @@
-"""Hugging Face, through `huggingface_hub`. Its client does not compare digests; our manifest does."""
+"""Hugging Face, through `huggingface_hub`. Its client does not compare digests; our manifest does.
+
+The client's own call for a file (`hf_hub_download`) writes to a file of a new name each time and deletes it on any
+error, so that a killed download starts anew. Its transfer function (`http_get`) takes what is there already and asks
+for the rest: files are brought with that one, from the address that names the commit. Each try so gets a fresh signed
+address from the hub, however long the file takes.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +15,7 @@ from pathlib import Path
 from threading import Event
 
 import httpx2
-from huggingface_hub import HfApi, hf_hub_download
+from huggingface_hub import HfApi, constants, hf_hub_download, hf_hub_url
 from huggingface_hub.errors import (
     EntryNotFoundError,
     FileMetadataError,
@@ -20,10 +26,17 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
+from huggingface_hub.file_download import http_get
 from huggingface_hub.hf_api import RepoFile
+from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # public by its documentation
 from huggingface_hub.utils.tqdm import disable_progress_bars, tqdm
 
 from crossover.hubs.base import GarbledError, HubError, RemoteFile, check_name, is_full
+
+# Below the folder of the files; hidden, so that no file of the repository can have the same path.
+UNDER_WAY = Path(".cache", "under-way")
+# The hub hands out larger files by its block storage (Xet) only: in one go, with no resuming after a kill.
+LARGEST_BY_RANGE_BYTES = constants.MAX_HTTP_DOWNLOAD_SIZE
 
 
 class HuggingFace:
@@ -56,20 +69,48 @@ class HuggingFace:
                     raise HubError("refused", f"huggingface: {file.name}: given up")
                 return None
 
-        with _clear(f"{repo}@{commit[:12]} {file.name}"):
-            hf_hub_download(
-                repo,
-                file.name,
-                revision=commit,
-                local_dir=folder,
-                force_download=again,
-                endpoint=_endpoint(),
-                token=_token(),
-                tqdm_class=Stoppable,
-            )
+        bring = _in_one_go if file.size > LARGEST_BY_RANGE_BYTES else _by_ranges
+        bring(repo, commit, file, folder, again, Stoppable)
 
     def _api(self) -> HfApi:
         return HfApi(endpoint=_endpoint(), token=_token())
+
+
+def _by_ranges(repo: str, commit: str, file: RemoteFile, folder: Path, again: bool, bar: type[tqdm]) -> None:
+    """Brings a file, going on with what an earlier call left of it, also where that one was killed."""
+    there, target = folder / UNDER_WAY / file.name, folder / file.name
+    for path in (there, target):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with there.open("wb" if again else "ab") as handle:
+        if handle.tell() > file.size:  # no beginning of this file
+            handle.truncate(0)
+            handle.seek(0)
+        with _clear(f"{repo}@{commit[:12]} {file.name}"):
+            http_get(
+                hf_hub_url(repo, file.name, revision=commit, endpoint=_endpoint()),
+                handle,
+                resume_size=handle.tell(),
+                # As it is stored: the rest of a compressed answer could not be joined to what is there.
+                headers=build_hf_headers(token=_token()) | {"Accept-Encoding": "identity"},
+                expected_size=file.size,
+                displayed_filename=file.name,
+                tqdm_class=bar,
+            )
+    there.replace(target)
+
+
+def _in_one_go(repo: str, commit: str, file: RemoteFile, folder: Path, again: bool, bar: type[tqdm]) -> None:
+    with _clear(f"{repo}@{commit[:12]} {file.name}"):
+        hf_hub_download(
+            repo,
+            file.name,
+            revision=commit,
+            local_dir=folder,
+            force_download=again,
+            endpoint=_endpoint(),
+            token=_token(),
+            tqdm_class=bar,
+        )
 
 
 def _endpoint() -> str | None:
@@ -103,6 +144,8 @@ def _translate(error: Exception, subject: str) -> Exception:
         return HubError("disk_full", f"huggingface: no room on the disk for {subject}")
     if isinstance(error, OSError) and "Consistency check failed" in str(error):
         return GarbledError(said)
+    if _status(error) == 416:
+        return GarbledError("the hub's file is shorter than what came of it")
     # The client hides the error of its first look at a file behind a general one.
     for cause in (error, error.__cause__, error.__context__):
         for applies, kind, text in _RULES:
@@ -115,6 +158,11 @@ def _status(error: BaseException | None) -> int | None:
     return error.response.status_code if isinstance(error, HfHubHTTPError) else None
 
 
+def _refused_by_storage(error: BaseException) -> bool:
+    """Says whether it was not the hub that refused, but the storage that it sent us on to."""
+    return _status(error) == 403 and isinstance(error, HfHubHTTPError) and bool(error.response.history)
+
+
 def _retry_after(error: BaseException | None) -> float | None:
     value = error.response.headers.get("Retry-After", "") if isinstance(error, HfHubHTTPError) else ""
     return float(value) if value.isdigit() else None
@@ -122,6 +170,11 @@ def _retry_after(error: BaseException | None) -> float | None:
 
 # What is wrong, told by the client's exception; the first rule that applies counts.
 _RULES: tuple[tuple[Callable[[BaseException], bool], str, str], ...] = (
+    (
+        _refused_by_storage,
+        "refused",
+        "{subject}: the storage behind the hub refuses ({said}); check the network's policy and this machine's clock",
+    ),
     (
         lambda error: isinstance(error, GatedRepoError) or _status(error) == 403,
         "gated",

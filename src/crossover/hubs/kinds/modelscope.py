@@ -15,8 +15,10 @@ import requests
 from crossover.hubs.base import COMMIT, GarbledError, HubError, RemoteFile, check_name, is_full
 from crossover.hubs.cache import cache_root
 
-# The client draws a bar for every file and has no switch of its own; tqdm reads this when it is first imported.
+# Read by the client, or by its tqdm, when first imported; there is no other switch. A bar for every file is not drawn.
 os.environ.setdefault("TQDM_DISABLE", "1")
+# It gives a file up after an hour even where bytes come: 10 GB at less than 3 MB/s. A stall it knows by the rate.
+os.environ.setdefault("MODELSCOPE_DOWNLOAD_TOTAL_TIMEOUT", str(30 * 24 * 3600))
 
 from modelscope_hub import HubApi, ProgressCallback
 from modelscope_hub.config import HubConfig
@@ -81,6 +83,8 @@ class ModelScope:
                 file.name,
                 revision=commit,
                 local_dir=folder,
+                # Nothing but its locks goes there: one a commit, or two commits would wait for each other's files.
+                cache_dir=folder / ".cache" / "modelscope",
                 force=again,
                 # The listing says 0 for an empty file and for an unknown size alike.
                 file_size=file.size or None,
