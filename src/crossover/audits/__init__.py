@@ -8,7 +8,7 @@ from crossover.audits.evidence import Evidence
 from crossover.audits.finding import FAULTS, VERDICTS, Finding
 from crossover.audits.reading import read_table
 from crossover.audits.registry import AUDITS, TableVerdict, audit_cell, audit_table
-from crossover.audits.table import Table, make_table
+from crossover.audits.table import Table, make_table, with_workload
 
 __all__ = [
     "AUDITS",
@@ -22,4 +22,5 @@ __all__ = [
     "audit_table",
     "make_table",
     "read_table",
+    "with_workload",
 ]

@@ -9,75 +9,29 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-TIME, RATE, REQUEST_RATE, COUNT = "s", "tok/s", "req/s", "count"
+from crossover.audits.figure_names import (
+    COUNT,
+    COUNTED,
+    PER_SECOND,
+    QUANTITIES,
+    RATE,
+    REQUEST_RATE,
+    STATISTICS,
+    TIME,
+    UNITLESS,
+    UNITS,
+)
 
-_UNITS: dict[str, tuple[str, float]] = {
-    "s": (TIME, 1.0), "sec": (TIME, 1.0), "secs": (TIME, 1.0), "second": (TIME, 1.0), "seconds": (TIME, 1.0),
-    "ms": (TIME, 1e-3), "millisecond": (TIME, 1e-3), "milliseconds": (TIME, 1e-3),
-    "us": (TIME, 1e-6), "min": (TIME, 60.0), "minutes": (TIME, 60.0),
-    "tok_s": (RATE, 1.0), "toks_s": (RATE, 1.0), "tok_per_s": (RATE, 1.0), "tokens_s": (RATE, 1.0),
-    "tokens_per_s": (RATE, 1.0), "tokens_per_second": (RATE, 1.0), "token_s": (RATE, 1.0), "tps": (RATE, 1.0),
-    "tok_sec": (RATE, 1.0), "tokens_per_sec": (RATE, 1.0),
-    "req_s": (REQUEST_RATE, 1.0), "requests_per_s": (REQUEST_RATE, 1.0), "req_per_s": (REQUEST_RATE, 1.0),
-    "requests_per_second": (REQUEST_RATE, 1.0), "requests_s": (REQUEST_RATE, 1.0), "qps": (REQUEST_RATE, 1.0),
-    "rps": (REQUEST_RATE, 1.0),
-}  # fmt: skip
+__all__ = ["COUNT", "RATE", "REQUEST_RATE", "TIME", "Recognised", "recognise", "statistic_of"]
 
-_STATISTICS = {
-    "mean": "mean", "avg": "mean", "average": "mean", "median": "p50", "min": "min", "minimum": "min",
-    "max": "max", "maximum": "max", "peak": "peak", "std": "std", "stddev": "std", "stdev": "std",
-}  # fmt: skip
-
-# What is left of a name without statistic and unit, for each kind of unit.
-_QUANTITIES: dict[str, dict[str, str]] = {
-    TIME: {
-        "total": "total", "total_time": "total", "duration": "total", "benchmark_duration": "total",
-        "time_taken_for_tests": "total", "wall": "total", "wall_time": "total", "elapsed": "total",
-        "total_duration": "total", "test_duration": "total", "benchmark": "total", "time_taken": "total",
-        "latency": "latency", "e2e": "latency", "e2el": "latency", "e2e_latency": "latency",
-        "request_latency": "latency", "end_to_end": "latency", "end_to_end_latency": "latency",
-        "ttft": "ttft", "time_to_first_token": "ttft", "first_token_latency": "ttft",
-        "ttfot": "ttfot", "time_to_first_output_token": "ttfot",
-        "tpot": "tpot", "time_per_output_token": "tpot",
-        "itl": "itl", "inter_token_latency": "itl", "inter_token": "itl", "intertoken_latency": "itl",
-        "icl": "icl", "inter_chunk_latency": "icl", "package_latency": "icl",
-    },
-    RATE: {
-        "": "output_rate", "output": "output_rate", "output_throughput": "output_rate",
-        "output_token_throughput": "output_rate", "throughput": "output_rate", "generation": "output_rate",
-        "generation_throughput": "output_rate", "output_token": "output_rate", "generated": "output_rate",
-        "throughput_output": "output_rate",
-        "total": "total_rate", "total_token_throughput": "total_rate", "total_throughput": "total_rate",
-        "input": "input_rate", "input_token_throughput": "input_rate", "prompt": "input_rate",
-        "decode": "decode_rate", "stable_decode": "decode_rate",
-    },
-    REQUEST_RATE: {
-        "": "request_rate", "request": "request_rate", "request_throughput": "request_rate",
-        "throughput": "request_rate", "requests": "request_rate",
-    },
-    COUNT: {
-        "requests": "requests", "successful_requests": "requests", "completed": "requests",
-        "succeed_requests": "requests", "completed_requests": "requests", "successful": "requests",
-        "failed": "failed", "failed_requests": "failed", "errored": "failed", "errors": "failed",
-        "incomplete": "incomplete", "incomplete_requests": "incomplete",
-        "output_tokens": "output_tokens", "output_tokens_per_request": "output_tokens",
-        "input_tokens": "input_tokens", "input_tokens_per_request": "input_tokens",
-        "total_output_tokens": "total_output_tokens", "total_generated_tokens": "total_output_tokens",
-        "total_input_tokens": "total_input_tokens",
-        "request_concurrency": "max_concurrency", "concurrency_limit": "max_concurrency",
-        "number_of_concurrency": "max_concurrency", "concurrency": "concurrency",
-        "concurrent_requests": "concurrent_requests",
-    },
-}  # fmt: skip
-
-# Names that tools print without a unit; the unit is part of the tool's documentation.
-_UNITLESS: dict[str, tuple[str, str, float]] = {
-    "duration": ("total", TIME, 1.0),
-    "output_throughput": ("output_rate", RATE, 1.0),
-    "total_token_throughput": ("total_rate", RATE, 1.0),
-    "request_throughput": ("request_rate", REQUEST_RATE, 1.0),
-    "qps": ("request_rate", REQUEST_RATE, 1.0),
-}
+_NOISE = frozenset({"reported"})
+# P99.9, 99.9%, 99th percentile: the digits behind `p`, so that p999 is the 99.9th.
+_PERCENTILES = (
+    (re.compile(r"\bp(\d{1,2})\.(\d+)\b"), r"p\1\2"),
+    (re.compile(r"(?<![\w.])(\d{1,2})(?:\.(\d+))?\s*%"), r" p\1\2 "),
+    (re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)\s+percentile\b"), r" p\1 "),
+    (re.compile(r"\bp(\d)\b"), r"p0\1"),
+)
 
 
 @dataclass(frozen=True)
@@ -100,37 +54,59 @@ def recognise(name: str, default_unit: str | None = None) -> Recognised | None:
     Returns:
         What it is, or None where the name does not say.
     """
-    words, unit = _unit_of(name)
-    if unit is None and "(" in name:
+    text = re.sub(r"\[[^\]]*\]", " ", _normal(name))
+    words, unit = _unit_of(text)
+    if unit is None and "(" in text:
         # A remark in brackets, such as the name of a cell, is no part of the figure's name.
-        words, unit = _unit_of(re.sub(r"\([^()]*\)", " ", name))
-    words = [word for word in words if word != "reported"]
-    statistic, words = _statistic_of(words)
+        words, unit = _unit_of(re.sub(r"\([^()]*\)", " ", text))
+    statistic, words = _statistic_of([word for word in words if word not in _NOISE])
+    if unit is None:
+        # The statistic may stand behind the unit: `TTFT ms p95`.
+        words, unit = _unit_of(" ".join(words))
     rest = "_".join(words)
     if unit is None:
         return _without_unit(rest, statistic, default_unit)
-    kind, factor = _UNITS[unit]
-    quantity = _QUANTITIES[kind].get(rest)
+    kind, factor = _kind_of(unit, words)
+    quantity = QUANTITIES[kind].get(rest)
     if quantity is None:
         return None
     return Recognised(quantity, statistic or "mean", kind, factor)
 
 
+def statistic_of(name: str) -> str | None:
+    """Returns the statistic that a name consists of (`avg`, `50%`, `P99`); None for any other name."""
+    statistic, rest = _statistic_of(_words(_normal(name)))
+    return statistic if not rest else None
+
+
+def _normal(name: str) -> str:
+    text = name.strip().lower()
+    for pattern, replacement in _PERCENTILES:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _kind_of(unit: str, words: list[str]) -> tuple[str, float]:
+    if unit in PER_SECOND:
+        return (REQUEST_RATE if {"request", "requests"} & set(words) else RATE), 1.0
+    return (COUNT, 1.0) if unit in COUNTED else UNITS[unit]
+
+
 def _without_unit(rest: str, statistic: str | None, default_unit: str | None) -> Recognised | None:
-    if rest in _UNITLESS:
-        quantity, kind, factor = _UNITLESS[rest]
+    if rest in UNITLESS:
+        quantity, kind, factor = UNITLESS[rest]
         return Recognised(quantity, statistic or "mean", kind, factor)
-    if rest in _QUANTITIES[COUNT]:
-        quantity = _QUANTITIES[COUNT][rest]
+    if rest in QUANTITIES[COUNT]:
+        quantity = QUANTITIES[COUNT][rest]
         if quantity == "concurrency" and statistic in ("max", "peak"):
             quantity, statistic = "max_concurrency", None
         return Recognised(quantity, statistic or "mean", COUNT, 1.0)
     if default_unit is not None:
-        kind, factor = _UNITS[default_unit]
+        kind, factor = UNITS[default_unit]
         for candidate in (kind, RATE):
-            if rest in _QUANTITIES[candidate]:
+            if rest in QUANTITIES[candidate]:
                 return Recognised(
-                    _QUANTITIES[candidate][rest],
+                    QUANTITIES[candidate][rest],
                     statistic or "mean",
                     candidate,
                     factor if candidate == kind else 1.0,
@@ -138,21 +114,19 @@ def _without_unit(rest: str, statistic: str | None, default_unit: str | None) ->
     return None
 
 
-def _unit_of(name: str) -> tuple[list[str], str | None]:
+def _unit_of(lowered: str) -> tuple[list[str], str | None]:
     """Splits a name into words and its unit: in brackets, or the last words."""
-    lowered = name.strip().lower()
-    bracketed = re.search(r"\(([^()]*)\)", lowered)
-    if bracketed and (unit := _words(bracketed.group(1).replace("%", "percent"))):
+    for bracketed in re.finditer(r"\(([^()]*)\)", lowered):
+        statistic, unit = _statistic_of(_words(bracketed.group(1).replace("%", "percent")))
         joined = "_".join(unit)
-        if joined in _UNITS:
-            return _words(lowered.replace(bracketed.group(0), " ")), joined
+        if joined in UNITS or joined in PER_SECOND or joined in COUNTED:
+            rest = _words(lowered.replace(bracketed.group(0), " "))
+            return ([*rest, bracketed.group(1).split()[0]] if statistic else rest), joined
     words = _words(lowered)
-    for length in (3, 2, 1):
+    for length in (5, 4, 3, 2, 1):
         joined = "_".join(words[-length:])
-        if len(words) >= length and joined in _UNITS:
+        if len(words) >= length and (joined in UNITS or joined in PER_SECOND):
             return words[:-length], joined
-    if words[-2:] == ["per", "s"]:
-        return words[:-2], "tok_s"
     return words, None
 
 
@@ -163,7 +137,7 @@ def _words(text: str) -> list[str]:
 def _statistic_of(words: list[str]) -> tuple[str | None, list[str]]:
     """Takes the first word that names a statistic out of the words."""
     for position, word in enumerate(words):
-        found = _STATISTICS.get(word) or (word if re.fullmatch(r"p\d{2}(?:\d)?", word) else None)
+        found = STATISTICS.get(word) or (word if re.fullmatch(r"p\d{2}(?:\d{1,2})?", word) else None)
         if found:
             return found, [*words[:position], *words[position + 1 :]]
     return None, words

@@ -6,19 +6,21 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from crossover.audits.figures import recognise
+from crossover.audits.layout import Cells, header_lines
 from crossover.audits.printed import Printed, parse_number
 from crossover.audits.table import Table, make_table
 from crossover.errors import InputError
+from crossover.grids import grids, make_grid, outside
 
-_LINE = re.compile(r"^\s*(?P<name>[A-Za-z][^:]*?)\s*:\s+(?P<value>\S.*?)\s*$")
-_NUMBER_WITH_UNIT = re.compile(r"^(?P<number>[-+]?[\d.,]+(?:[eE][-+]?\d+)?)\s*(?P<unit>[a-zA-Z/]+)?$")
+# A comment sign, bullet or emphasis may stand before a name.
+_LINE = re.compile(r"^[\s#>*-]*(?P<name>[A-Za-z][^:|]*?)[\s*]*:[\s*]+(?P<value>\S.*?)\s*$")
+_SHARE = re.compile(r"^(?P<number>\d[\d.,]*)\s+(?P<unit>[a-z /]+)$")
 
 
 class _Loader(yaml.SafeLoader):
@@ -98,76 +100,51 @@ def _read_json(text: str, path: Path) -> tuple[Any, str | None]:
         raise InputError(f"not JSON: {error}", file=path) from None
 
 
-def _read_csv(text: str, path: Path) -> tuple[Any, str | None]:
-    """Reads rows of cells, or rows of figures with a column a cell; whichever the names tell."""
+def _read_rows(text: str, path: Path) -> tuple[Any, str | None]:
+    """Reads rows of cells, rows of figures, or several such parts with empty lines between them."""
     try:
         delimiter = csv.Sniffer().sniff(text.split("\n", 1)[0], delimiters=",;\t").delimiter
     except csv.Error:
         delimiter = "\t" if "\t" in text else ","
-    rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if any(cell.strip() for cell in row)]
-    if len(rows) < 2:
-        raise InputError("holds no rows under its heading", file=path)
-    header, body = rows[0], rows[1:]
-    down = sum(_figure_name(row[0]) for row in body)
-    if down > sum(_figure_name(name) for name in header):
-        rows = [list(column) for column in zip(*_padded(rows), strict=True)]
-        header, body = rows[0], rows[1:]
-    client: dict[str, dict[str, Any]] = {}
-    for position, row in enumerate(_padded([header, *body])[1:]):
-        name = row[0].strip() or f"row-{position + 1}"
-        key = name if _figure_name(header[0]) == 0 and name not in client else f"row-{position + 1}"
-        client[key] = {
-            column.strip(): _scalar(value)
-            for column, value in zip(
-                header[1:] if key == name else header, row[1:] if key == name else row, strict=False
-            )
-            if value.strip()
-        }
-    return _with_workload(client), None
-
-
-def _with_workload(client: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """A column of requests, concurrency or tokens in a CSV describes the workload of its own cell."""
-    return {"client": client}
-
-
-def _figure_name(name: str) -> int:
-    return int(recognise(name) is not None or recognise(re.sub(r"\(.*?\)$", "", name)) is not None)
-
-
-def _padded(rows: list[list[str]]) -> list[list[str]]:
-    width = max(len(row) for row in rows)
-    return [row + [""] * (width - len(row)) for row in rows]
+    cells = Cells()
+    parts = [part for part in re.split(r"\n[,;\t ]*\r?\n", text.strip()) if part.strip()]
+    for part in parts:
+        rows = [row for row in csv.reader(io.StringIO(part), delimiter=delimiter) if any(cell.strip() for cell in row)]
+        if len(rows) < 2:
+            raise InputError("holds no rows under its heading", file=path)
+        cells.add_grid(make_grid(rows, header_lines(rows)))
+    return cells.document(), None
 
 
 def _read_text(text: str, path: Path) -> tuple[Any, str | None]:
-    """Reads `name: value` lines; blocks that start over become cells of their own."""
-    documents: list[dict[str, Any]] = [{}]
+    """Reads tables and `name: value` lines; blocks that start over become cells of their own."""
+    tables = grids(text)
+    cells = Cells()
+    cells.add(_pairs(outside(text, tables)))
+    cells.drop_unrecognised()
+    for table in tables:
+        cells.add_grid(table)
+    cells.drop_unrecognised()
+    document = cells.document()
+    if not document:
+        raise InputError("no figure was recognised", file=path, remedy="give YAML, JSON, CSV or console output")
+    # evalscope documents its figures as seconds and prints no unit.
+    default_unit = "s" if "Average time per output token" in document else None
+    return document, default_unit
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
     for line in text.splitlines():
         found = _LINE.match(line)
         if not found:
             continue
-        name, value = found["name"], found["value"]
-        with_unit = _NUMBER_WITH_UNIT.match(value)
-        if with_unit and with_unit["unit"] and recognise(f"{name} ({with_unit['unit']})"):
-            name, value = f"{name} ({with_unit['unit']})", with_unit["number"]
-        if name in documents[-1] and recognise(name):
-            documents.append({})
-        documents[-1].setdefault(name, _scalar(value))
-    if not any(recognise(name) for document in documents for name in document):
-        raise InputError("no figure was recognised", file=path, remedy="give YAML, JSON, CSV or console output")
-    # evalscope documents its figures as seconds and prints no unit.
-    default_unit = "s" if "Average time per output token" in documents[0] else None
-    if len(documents) == 1:
-        return documents[0], default_unit
-    return {"client": {f"block-{index + 1}": document for index, document in enumerate(documents)}}, default_unit
-
-
-def _scalar(text: str) -> Any:
-    parsed = parse_number(text)
-    return text.strip() if parsed is None else parsed
+        several = [part for part in map(_SHARE.match, found["value"].split(", ")) if part]
+        if len(several) > 1:
+            yield from ((part["unit"], part["number"]) for part in several)
+        else:
+            yield found["name"], found["value"]
 
 
 _READERS: Mapping[str, Callable[[str, Path], tuple[Any, str | None]]] = {
-    ".yaml": _read_yaml, ".yml": _read_yaml, ".json": _read_json, ".csv": _read_csv, ".tsv": _read_csv
+    ".yaml": _read_yaml, ".yml": _read_yaml, ".json": _read_json, ".csv": _read_rows, ".tsv": _read_rows
 }  # fmt: skip

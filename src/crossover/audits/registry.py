@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from crossover.audits import checks
 from crossover.audits.evidence import Evidence
 from crossover.audits.finding import FAULTS, PASSED, Finding, not_applicable
-from crossover.audits.table import Table
+from crossover.audits.table import Cell, Table
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,19 @@ def _of_client(finding: Finding) -> bool:
 
 @dataclass(frozen=True)
 class TableVerdict:
-    """What the audits say of a published table: faults and notes, what held, and what was not used."""
+    """What the audits say of a published table.
+
+    Attributes:
+        findings: faults and notes.
+        passed: what held.
+        not_used: paths of what no audit understands.
+        unchecked: path of a cell of which nothing could be checked, and what it would have to state for that.
+    """
 
     findings: tuple[Finding, ...]
     passed: tuple[Finding, ...]
     not_used: tuple[str, ...]
+    unchecked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def audit_table(table: Table) -> TableVerdict:
@@ -117,4 +125,21 @@ def audit_table(table: Table) -> TableVerdict:
                 held.append(named)
             else:
                 findings.setdefault((named.verdict, named.subject), named)
-    return TableVerdict(tuple(findings.values()), tuple(held), table.not_used)
+    judged = [finding.subject for finding in (*findings.values(), *held)]
+    unchecked = {
+        cell.path: lacking(cell) for cell in table.cells if not any(subject.startswith(cell.path) for subject in judged)
+    }
+    return TableVerdict(tuple(findings.values()), tuple(held), table.not_used, unchecked)
+
+
+def lacking(cell: Cell) -> tuple[str, ...]:
+    """Returns the facts that the identities need and a cell does not state."""
+    facts = {
+        "requests": cell.requests,
+        "wall time": cell.get("total"),
+        "output tokens": cell.output_tokens,
+        "mean latency": cell.get("latency"),
+        "mean TTFT": cell.get("ttft"),
+        "concurrency": cell.concurrency,
+    }
+    return tuple(name for name, value in facts.items() if value is None)

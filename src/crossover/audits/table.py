@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crossover.audits.figures import COUNT, Recognised, recognise
@@ -154,6 +154,15 @@ def make_table(data: Mapping[str, Any], default_unit: str | None = None) -> Tabl
         not_used.extend(unknown)
     not_used.extend(key for key in data if key not in SECTIONS | DESCRIPTIVE and not _flat(data))
     return Table(data, tuple(cells), tuple(not_used))
+
+
+def with_workload(table: Table, stated: Mapping[str, float]) -> Table:
+    """Returns the table with facts of the workload that somebody knows and the file does not state."""
+    if not stated:
+        return table
+    own = table.section("workload")
+    cells = tuple(replace(cell, workload={**stated, **cell.workload}) for cell in table.cells)
+    return replace(table, data={**table.data, "workload": {**stated, **own}}, cells=cells)
 
 
 def number(value: Any) -> float | None:

@@ -5,14 +5,29 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crossover.audits import Table
 
 HELP = "check a table of published benchmark figures, or a client's output"
+
+# What a cell's figures are checked against: names of `workload` in published.schema.json.
+_FACTS = {
+    "requests": "requests of a cell",
+    "concurrency": "requests at once",
+    "input_tokens": "input tokens that were asked for",
+    "output_tokens": "output tokens that were asked for",
+    "max_seconds": "length of a time-limited run",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the subcommand."""
     parser.add_argument("file", type=Path, metavar="FILE", help="YAML, JSON, CSV or a client's console output")
+    for name, words in _FACTS.items():
+        option = "--" + name.replace("_", "-")
+        parser.add_argument(option, type=float, metavar="N", help=f"{words}, where the file does not say")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if there is a finding other than a note")
 
@@ -20,9 +35,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Audits one file; exit status 0 with findings too, 1 with `--strict`."""
     from crossover.attribution import attribute_table
-    from crossover.audits import FAULTS, audit_table, read_table
+    from crossover.audits import FAULTS, audit_table, with_workload
 
-    table = read_table(args.file)
+    stated = {name: value for name in _FACTS if (value := getattr(args, name)) is not None}
+    table = with_workload(_table(args.file), stated)
     verdict = audit_table(table)
     result = {
         "findings": [finding.to_dict() for finding in verdict.findings],
@@ -31,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
             for held in verdict.passed
         ],
         "not_used": list(verdict.not_used),
+        "unchecked": {path: list(facts) for path, facts in verdict.unchecked.items()},
         "attribution": attribute_table(table),
     }
     if args.json:
@@ -41,6 +58,20 @@ def run(args: argparse.Namespace) -> int:
     return 1 if args.strict and faults else 0
 
 
+def _table(file: Path) -> Table:
+    """Reads a client's own format in that client's terms, anything else, and plain console output, as printed."""
+    from crossover.audits import make_table, read_table
+    from crossover.errors import InputError
+    from crossover.peers import TOOLS, read_output, to_document
+
+    try:
+        reports = read_output(file)
+    except InputError:
+        return read_table(file)
+    as_printed = all(TOOLS[report.tool].audited_as_printed and not report.structured for report in reports)
+    return read_table(file) if as_printed else make_table(to_document(reports))
+
+
 def _print(file: Path, result: dict[str, Any]) -> None:
     for finding in result["findings"]:
         print(f"{finding['verdict']}: {finding['subject']}: {finding['why']}")
@@ -49,6 +80,8 @@ def _print(file: Path, result: dict[str, Any]) -> None:
     sentences = [part["sentence"] for part in result["attribution"].values() if "sentence" in part]
     for sentence in sentences:
         print(f"attribution: {sentence}")
+    for path, facts in result["unchecked"].items():
+        print(f"not checked: {path}: it does not state {', '.join(facts)}")
     if result["not_used"]:
         print(f"not used: {', '.join(result['not_used'])}")
     print(f"{file}: {len(result['findings'])} findings, {len(result['passed'])} checks passed")

@@ -10,7 +10,7 @@ from crossover.peers.implied import implied
 from crossover.peers.meanings import MEANINGS, Meaning
 from crossover.peers.reading import read_output
 from crossover.peers.report import Figure, PeerReport, Requests
-from crossover.peers.reported import reported
+from crossover.peers.reported import reported, to_document
 from crossover.peers.running import PeerRun, run_peer
 from crossover.peers.tools import CLIENTS, TOOLS
 
@@ -28,5 +28,6 @@ __all__ = [
     "read_output",
     "reported",
     "run_peer",
+    "to_document",
     "why_not_comparable",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ class Output:
 
     Attributes:
         text: as it is.
-        data: the text as JSON (the last line where each is an object of its own); None for console text.
+        data: the text as JSON, or the object of one of its lines; None for console text.
         backend, version: what the user says of the run, where the output does not.
     """
 
@@ -45,15 +45,16 @@ def read_output(
     from crossover.peers.tools import TOOLS
 
     file = source if isinstance(source, Path) else None
-    output = make_output(_text(source), backend, version)
-    if tool != "auto":
-        if tool not in TOOLS:
-            raise InputError(f"unknown client {tool!r}", remedy=f"use one of {', '.join(sorted(TOOLS))}")
-        candidates = [TOOLS[tool]]
-    else:
-        candidates = [found for found in TOOLS.values() if found.recognises(output)]
-    for candidate in candidates:
-        reports = candidate.read(output)
+    if tool != "auto" and tool not in TOOLS:
+        raise InputError(f"unknown client {tool!r}", remedy=f"use one of {', '.join(sorted(TOOLS))}")
+    text = _text(source)
+    documents = [Output(text, data, backend, version) for data in _documents(text)]
+    for outputs in (documents, [Output(text, None, backend, version)]):
+        reports = [
+            replace(report, structured=report.structured or output.data is not None)
+            for output in outputs
+            for report in _read(output, tool)
+        ]
         if reports:
             return reports
     raise InputError(
@@ -63,9 +64,14 @@ def read_output(
     )
 
 
-def make_output(text: str, backend: str | None = None, version: str | None = None) -> Output:
-    """Returns the output with its JSON read, if it is that."""
-    return Output(text, _json(text), backend, version)
+def _read(output: Output, tool: str) -> list[PeerReport]:
+    from crossover.peers.tools import TOOLS
+
+    if tool != "auto":
+        asked = TOOLS[tool]
+        return asked.read(output) if output.data is None or asked.recognises(output) else []
+    candidates = (found for found in TOOLS.values() if found.recognises(output))
+    return next((reports for candidate in candidates if (reports := candidate.read(output))), [])
 
 
 def _text(source: Path | str) -> str:
@@ -77,18 +83,22 @@ def _text(source: Path | str) -> str:
         raise InputError(f"cannot be read: {error.strerror}", file=source, remedy="give a client's output") from error
 
 
-def _json(text: str) -> Any:
+def _documents(text: str) -> list[Any]:
+    """Returns the JSON of a text: the whole of it, or the objects that stand on lines of their own, one a run."""
     stripped = text.strip()
-    if not stripped.startswith(("{", "[")):
-        return None
-    try:
-        return json.loads(stripped)
-    except ValueError:
-        pass
-    try:
-        return json.loads(stripped.splitlines()[-1])
-    except ValueError:
-        return None
+    if stripped.startswith(("{", "[")):
+        try:
+            return [json.loads(stripped)]
+        except ValueError:
+            pass
+    found = []
+    for line in stripped.splitlines():
+        if line.lstrip().startswith("{"):
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                continue
+    return found
 
 
 def mapping(value: Any) -> Mapping[str, Any]:

@@ -63,6 +63,7 @@ class PeerReport:
         gaps_s: gaps between the events of successful requests, where the output holds them.
         gap_meaning: what those gaps are.
         extra: other facts by name.
+        structured: whether it was read from JSON or CSV, whose numbers are not rounded for print.
     """
 
     tool: str
@@ -79,6 +80,7 @@ class PeerReport:
     gaps_s: tuple[float, ...] = ()
     gap_meaning: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+    structured: bool = False
 
     def figure(self, metric: str, statistic: str = "mean") -> float | None:
         """Returns a figure of one of our metrics, or None."""
@@ -135,6 +137,7 @@ class PeerReport:
         """Returns the report for JSON; absent is null."""
         from crossover.peers.implied import implied
         from crossover.peers.recomputation import recompute
+        from crossover.peers.tools import TOOLS
 
         return {
             "tool": self.tool,
@@ -148,6 +151,7 @@ class PeerReport:
             "not_ours": [_entry(figure) for figure in self.figures if figure.means.metric is None],
             "recomputed": recompute(self),
             "implied": implied(self),
+            "percentile_method": TOOLS[self.tool].percentiles if self.tool in TOOLS else None,
             "extra": dict(self.extra),
         }
 
@@ -182,7 +186,8 @@ class PeerReport:
         for figure in self.figures:
             name = _table_name(figure)
             if name is not None and not self._peak_of_a_short_run(figure):
-                figures.setdefault(name, _as_printed(figure.value))
+                absent = "--" if figure.statistic == "mean" else None
+                figures.setdefault(name, absent if figure.value is None else _as_printed(figure.value))
         workload = {"concurrency": self.concurrency, "requests": self.requests.ok}
         return {
             "workload": {key: value for key, value in workload.items() if value is not None},

@@ -15,10 +15,18 @@ def reported(reports: Iterable[PeerReport]) -> dict[str, dict[str, Any]]:
     Args:
         reports: of runs on this very cell, in declared time; a client's second run is `TOOL-2`.
     """
+    return dict(to_document(reports)["client"])
+
+
+def to_document(reports: Iterable[PeerReport]) -> dict[str, Any]:
+    """Returns reports as one document for `crossover.audits.make_table`, a cell and its workload for each run."""
     runs: Counter[str] = Counter()
-    found: dict[str, dict[str, Any]] = {}
+    client: dict[str, dict[str, Any]] = {}
+    cells: dict[str, dict[str, Any]] = {}
     for report in reports:
         runs[report.tool] += 1
         name = report.tool if runs[report.tool] == 1 else f"{report.tool}-{runs[report.tool]}"
-        found[name] = dict(report.to_table()["client"][report.tool])
-    return found
+        own = report.to_table()
+        client[name] = dict(own["client"][report.tool])
+        cells[name] = dict(own["workload"])
+    return {"client": client, "cells": cells}

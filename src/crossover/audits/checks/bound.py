@@ -60,13 +60,22 @@ def _throughput(cell: Cell) -> Iterator[Finding]:
             yield Finding(
                 "impossible",
                 figure.path,
-                f"{words} = {most.middle:.4g} is the most that wall time allows; reported is {factor:.4g} times that",
+                f"{words} = {most.middle:.4g} is the most that wall time allows; reported is {factor:.4g} times that"
+                f"{_implied(cell, figure)}",
                 plain(figure.printed),
                 figure.in_own_unit(most.middle),
                 _ADVICE,
             )
         else:
             yield passed(figure.path, f"at most {words} = {most.middle:.4g}", plain(figure.printed))
+
+
+def _implied(cell: Cell, figure: Figure) -> str:
+    """The tokens that a throughput stands for, which may differ from what the other columns stand for."""
+    total = cell.interval("total")
+    if total is None or figure.recognised.quantity != "output_rate":
+        return ""
+    return f", {figure.interval.middle * total.middle:.0f} tokens in {total.middle:g} s"
 
 
 def _bounds(cell: Cell) -> Iterator[tuple[str, Interval, str]]:
@@ -101,7 +110,7 @@ def _peak(cell: Cell) -> Iterator[Finding]:
     mean = cell.get("output_rate")
     for statistic in ("peak", "max"):
         peak = cell.get("output_rate", statistic)
-        if peak is None or mean is None:
+        if peak is None or mean is None or (statistic == "max" and _over_requests(cell)):
             continue
         if peak.interval.high < mean.interval.low:
             yield Finding(
@@ -115,6 +124,11 @@ def _peak(cell: Cell) -> Iterator[Finding]:
             )
         else:
             yield passed(peak.path, "not below the mean", plain(peak.printed), plain(mean.printed))
+
+
+def _over_requests(cell: Cell) -> bool:
+    """A rate that has percentiles too is one a request, and its largest says nothing on the whole run."""
+    return any(quantity == "output_rate" and name[:1] == "p" and name[1:].isdigit() for quantity, name in cell.figures)
 
 
 def _order(cell: Cell) -> Iterator[Finding]:

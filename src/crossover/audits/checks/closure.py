@@ -27,6 +27,8 @@ REASON = "a client that misses tokens, or counts them twice, cannot keep all of 
 _THROUGHPUT_TOLERANCE = 0.05
 _COUNT_TOLERANCE = 0.02
 _CELL_TOLERANCE = 0.005
+# A mean of speeds lies above the speed of the means, by a quarter where the requests differ much.
+_SPEED_TOLERANCE = 0.35
 
 
 def check_cell(evidence: Evidence) -> Iterator[Finding]:
@@ -57,6 +59,7 @@ def check_table(table: Table) -> Iterator[Finding]:
         if decode is not None:
             yield from _latencies(cell, decode, _tokens_a_chunk(table, cell))
         yield from _rates(cell)
+        yield from _speed(cell)
 
 
 def _latencies(cell: Cell, decode: Decode, most_tokens_a_chunk: float) -> Iterator[Finding]:
@@ -139,6 +142,34 @@ def _rates(cell: Cell) -> Iterator[Finding]:
     if input_total is not None and output_total is not None:
         both = input_total.interval + output_total.interval
         yield from _rate(cell.get("total_rate"), both / total, _COUNT_TOLERANCE, above=True)
+
+
+def _speed(cell: Cell) -> Iterator[Finding]:
+    """The speed that one user sees while tokens come, against the tokens of a request or the throughput."""
+    speed, latency, ttft = cell.get("user_rate"), cell.interval("latency"), cell.interval("ttft")
+    if speed is None or latency is None or ttft is None or ttft.low >= latency.high or speed.printed <= 0:
+        return
+    tokens, concurrency, rate = cell.output_tokens, cell.concurrency, cell.interval("output_rate")
+    if tokens is not None:
+        words = f"{tokens.middle:g} tokens a request"
+    elif concurrency and rate is not None:
+        tokens = rate * latency / Interval.exactly(concurrency)
+        words = f"throughput x latency / {concurrency:g} at once = {tokens.middle:.4g} tokens a request"
+    else:
+        return
+    implied = speed.interval * (latency - ttft) + Interval.exactly(1)
+    if implied.agrees(tokens, _SPEED_TOLERANCE):
+        yield passed(speed.path, f"speed x (latency - TTFT) = {implied.middle:.4g}, {words}", plain(speed.printed))
+        return
+    yield Finding(
+        "not closed",
+        speed.path,
+        f"speed x (latency - TTFT) = {implied.middle:.4g} tokens, and {words}: TTFT stops at another delta than the "
+        "first output, or the tokens before it are counted after it",
+        plain(speed.printed),
+        round(max(tokens.middle - 1, 0) / (latency.middle - ttft.middle), 2),
+        "stop the TTFT clock at the first event with non-empty output of any kind, reasoning included",
+    )
 
 
 def _rate(figure: Figure | None, expected: Interval, tolerance: float, above: bool = False) -> Iterator[Finding]:

@@ -62,15 +62,30 @@ _DID = {"failed": "failed", "incomplete": "did not finish"}
 
 
 def _zeros(cell: Cell) -> Iterator[Finding]:
-    for (quantity, _), figure in cell.figures.items():
-        if quantity in ("ttft", "ttfot", "tpot", "itl", "icl", "latency", "total") and figure.printed == 0:
-            if figure.recognised.statistic in ("min", "std"):
-                continue
-            yield Finding(
-                "missing",
-                figure.path,
-                "0 means that the clock was never stopped: the client saw no output",
-                0,
-                None,
-                "count every output field, reasoning included; print nothing where nothing was stamped",
-            )
+    for (quantity, statistic), figure in cell.figures.items():
+        if quantity not in _TIMES or figure.printed != 0 or statistic in ("min", "std"):
+            continue
+        if quantity in _GAPS and statistic != "mean" and _was_stamped(cell, quantity):
+            continue
+        single = quantity in (*_GAPS, "tpot") and cell.output_tokens is not None and cell.output_tokens.high <= 1
+        yield Finding(
+            "missing",
+            figure.path,
+            "0 stands for nothing measured: one token a request has no gap and no time per output token"
+            if single
+            else "0 means that the clock was never stopped: the client saw no output",
+            0,
+            None,
+            "print nothing where nothing is defined"
+            if single
+            else "count every output field, reasoning included; print nothing where nothing was stamped",
+        )
+
+
+_GAPS = ("itl", "icl")
+_TIMES = ("ttft", "ttfot", "tpot", "latency", "total", *_GAPS)
+
+
+def _was_stamped(cell: Cell, quantity: str) -> bool:
+    """Two events of one read have no gap between them, so a percentile of gaps may be 0 where others are not."""
+    return any(own == quantity and figure.printed > 0 for (own, _), figure in cell.figures.items())

@@ -33,6 +33,9 @@ class Plan:
     notes: tuple[str, ...] = ()
 
 
+LINEAR = "linear interpolation (numpy)"
+
+
 @dataclass(frozen=True)
 class Tool:
     """A client.
@@ -44,6 +47,9 @@ class Tool:
         read: returns a report for each run in an output; none where it is not this tool's.
         environment: name of its environment under envs/, None where outputs are only read.
         plan: from a run to how to start it; None likewise.
+        percentiles: how it takes a percentile of a sample.
+        audited_as_printed: whether its console output names and units its figures so plainly that the audits read them
+            as they stand, with the digits that were printed.
         key_variable: environment variable that it reads an API key from; None where it takes one only in its command
             line or in a file, where others could read it.
     """
@@ -54,6 +60,8 @@ class Tool:
     read: Callable[[Output], list[PeerReport]]
     environment: str | None = None
     plan: Callable[[PeerRun, Path], Plan] | None = None
+    percentiles: str = LINEAR
+    audited_as_printed: bool = False
     key_variable: str | None = None
 
 

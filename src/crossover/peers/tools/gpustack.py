@@ -56,4 +56,4 @@ def _milliseconds(row: dict[str, str], column: str) -> float | None:
     return None if value is None else value / 1e3
 
 
-TOOL = Tool("gpustack", "GPUStack benchmark (guidellm)", recognises, read)
+TOOL = Tool("gpustack", "GPUStack benchmark (guidellm)", recognises, read, audited_as_printed=True)

@@ -219,5 +219,6 @@ TOOL = Tool(
     read,
     environment="sglang-bench-0.5.23",
     plan=plan,
+    audited_as_printed=True,
     key_variable="OPENAI_API_KEY",
 )

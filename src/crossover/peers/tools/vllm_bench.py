@@ -164,5 +164,6 @@ TOOL = Tool(
     read,
     environment="vllm-bench-0.32.0",
     plan=plan,
+    audited_as_printed=True,
     key_variable="OPENAI_API_KEY",
 )

@@ -1,0 +1,173 @@
+"""The four layouts of a published table, in the shapes that consoles, Markdown and CSV give them."""
+
+from __future__ import annotations
+
+import pytest
+
+from crossover.audits import audit_table, read_table, with_workload
+from crossover.audits.figures import recognise, statistic_of
+
+
+def _read(tmp_path, text, name="table.txt"):
+    file = tmp_path / name
+    file.write_text(text)
+    return read_table(file)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("P99.9 ITL (ms)", ("itl", "p999", 1e-3)),
+        ("99% Latency (s)", ("latency", "p99", 1.0)),
+        ("99th percentile TTFT (ms)", ("ttft", "p99", 1e-3)),
+        ("TTFT ms p95", ("ttft", "p95", 1e-3)),
+        ("Request Latency Sec Mdn", ("latency", "p50", 1.0)),
+        ("Requests Per Sec Mean", ("request_rate", "mean", 1.0)),
+        ("Output token throughput (per sec)", ("output_rate", "mean", 1.0)),
+        ("Request throughput (per sec)", ("request_rate", "mean", 1.0)),
+        ("Output_tokens/min", ("output_rate", "mean", 1 / 60)),
+        ("Output Sequence Length (tokens)", ("output_tokens", "mean", 1.0)),
+        ("Average time-to-first-token [TTFT] (ms)", ("ttft", "mean", 1e-3)),
+        ("Output Token Throughput Per User (tokens/sec/user)", ("user_rate", "mean", 1.0)),
+        ("Throughput(average tokens/s)", ("output_rate", "mean", 1.0)),
+    ],
+)
+def test_names_in_the_wild(name, expected):
+    found = recognise(name)
+    assert (found.quantity, found.statistic, found.factor) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["Total Latency (ms)", "Request goodput (req/s)", "Avg First-Turn TTFT (ms)"])
+def test_names_that_stand_for_something_else_are_not_used(name):
+    assert recognise(name) is None
+
+
+def test_statistics_alone():
+    assert [statistic_of(name) for name in ("avg", "50%", "99.9%", "Metric")] == ["mean", "p50", "p999", None]
+
+
+def test_a_row_a_cell_in_markdown(tmp_path):
+    # 512 tokens a request at 10 tok/s each: (512 - 1) / 51.1 s; the second row says seconds in its value.
+    table = _read(
+        tmp_path,
+        "| Framework | Concurrency | TTFT (s) | E2E latency | Tok/s |\n|---|---|---|---|---|\n"
+        "| **a** | 4 | 1.0 | 52.1 s | 39.3 (+2 %) |\n| b | 4 | 2.0 | 53.1 s | 38.0 |\n",
+    )
+    assert [cell.name for cell in table.cells] == ["**a**", "b"]
+    first = table.cells[0]
+    assert first.interval("latency").middle == 52.1
+    assert first.get("output_rate").printed == 39.3
+    assert first.concurrency == 4
+
+
+def test_a_column_a_cell_with_a_column_of_units(tmp_path):
+    table = _read(
+        tmp_path, "metric | a | unit\n--- | --- | ---\nMean TTFT | 100 | ms\nOutput throughput | 50 | tok/s\n"
+    )
+    (cell,) = table.cells
+    assert cell.interval("ttft").middle == 0.1
+    assert cell.get("output_rate").printed == 50
+
+
+def test_pairs_and_percentiles_are_one_cell(tmp_path):
+    table = _read(
+        tmp_path,
+        "Benchmarking summary:\n+---+---+\n| Key | Value |\n+===+===+\n| Average latency (s) | 35.1 |\n+---+---+\n\n"
+        "Percentile results:\n+---+---+---+\n| Percentiles | TTFT (s) | ITL (s) |\n+---+---+---+\n"
+        "| 50% | 2.1 | 0.0 |\n| 99% | 9.1 | 0.1 |\n+---+---+---+\n",
+    )
+    (cell,) = table.cells
+    assert cell.interval("latency").middle == 35.1
+    assert cell.get("ttft", "p99").printed == 9.1
+    # Half of the gaps round to nothing, since events share a read; that is no missing figure.
+    assert audit_table(table).findings == ()
+
+
+def test_a_column_a_statistic(tmp_path):
+    table = _read(
+        tmp_path,
+        'Metric,avg,p99\nTime to First Token (ms),912.29,"2,045.55"\n\nMetric,Value\nRequest Count,1000\n',
+        "a.csv",
+    )
+    (cell,) = table.cells
+    assert (cell.get("ttft").printed, cell.get("ttft", "p99").printed, cell.requests) == (912.29, 2045.55, 1000)
+
+
+def test_tables_of_the_same_cells_are_joined(tmp_path):
+    table = _read(
+        tmp_path,
+        "a\n|run|TTFT ms Mean|\n|---|---|\n|c4|10|\n|c8|20|\n\nb\n|run|ITL ms Mean|\n|---|---|\n|c4|1|\n|c8|2|\n",
+    )
+    assert [(cell.name, cell.get("ttft").printed, cell.get("itl").printed) for cell in table.cells] == [
+        ("c4", 10, 1),
+        ("c8", 20, 2),
+    ]
+
+
+def test_several_figures_in_one_line(tmp_path):
+    (cell,) = _read(tmp_path, "Throughput: 89.27 requests/s, 22853.37 total tokens/s, 11426.69 output tokens/s\n").cells
+    found = {name: cell.get(name).printed for name in ("request_rate", "total_rate", "output_rate")}
+    assert found == {"request_rate": 89.27, "total_rate": 22853.37, "output_rate": 11426.69}
+
+
+def test_a_commented_log_is_read_like_the_log(tmp_path):
+    (cell,) = _read(tmp_path, "# Successful requests:   32\n# * Mean TTFT: 1274.09 ms\n").cells
+    assert (cell.requests, cell.interval("ttft").middle) == (32, pytest.approx(1.27409))
+
+
+def test_a_file_that_states_too_little_says_what_it_lacks_and_takes_it_from_outside(tmp_path):
+    text = "Metric\tvLLM 200K\nTotal time (s)\t295.21\nMean request latency (s)\t284.58\noutput tok/s\t1111.61\n"
+    table = _read(tmp_path, text)
+    silent = audit_table(table)
+    assert silent.unchecked == {"client.vLLM 200K": ("requests", "output tokens", "mean TTFT", "concurrency")}
+    told = audit_table(with_workload(table, {"requests": 10, "output_tokens": 3000}))
+    assert told.unchecked == {}
+    # 10 x 3000 / 295.21 = 101.6; 1111.61 x 295.21 = 328,158 tokens.
+    (finding,) = told.findings
+    assert (finding.verdict, finding.bound) == ("impossible", 101.62)
+    assert "328158 tokens" in finding.why
+
+
+def test_a_speed_a_user_that_counts_tokens_before_the_first_one(tmp_path):
+    # 928.79 x (5.41 - 5.17) + 1 = 223.9 tokens, but 13.25 tok/s x 5.41 s is 71.7 tokens at one request at a time.
+    text = (
+        "| Use Case | Concurrency | TTFT (s) | Output Inference Speed per Request (tokens/s) | "
+        "Output Throughput of Server (tokens/s) | End-to-End Latency per Request (s) |\n|-|-|-|-|-|-|\n"
+        "| RAG | 1 | {} | {} | {} | 5.41 |\n"
+    )
+    wrong = audit_table(
+        _read(tmp_path, text.replace("|-|-|-|-|-|-|", "|---|---|---|---|---|---|").format(5.17, 928.79, 13.25))
+    )
+    assert [(finding.verdict, finding.bound) for finding in wrong.findings] == [("not closed", 294.51)]
+    # 200 tokens: 199 / (5.41 - 0.41) = 39.8 tokens/s, 200 / 5.41 = 36.97.
+    right = audit_table(
+        _read(tmp_path, text.replace("|-|-|-|-|-|-|", "|---|---|---|---|---|---|").format(0.41, 39.8, 36.97))
+    )
+    assert right.findings == ()
+    assert [held.reported for held in right.passed] == [39.8]
+
+
+def test_lengths_of_a_table_against_what_was_asked_for(tmp_path):
+    text = "Successful requests: 10\nTotal input tokens: 41060\nTotal generated tokens: 9000\n"
+    table = with_workload(_read(tmp_path, text), {"input_tokens": 4000, "output_tokens": 1000})
+    # 4106 for 4000 is +2.65 %, 900 for 1000 is -10 %.
+    found = [(finding.verdict, finding.subject, finding.bound) for finding in audit_table(table).findings]
+    assert found == [
+        ("inconsistent", "client.Total input tokens", 4000),
+        ("inconsistent", "client.Total generated tokens", 1000),
+    ]
+    template = with_workload(_read(tmp_path, text.replace("41060", "40120")), {"input_tokens": 4000})
+    assert audit_table(template).findings == ()
+
+
+def test_one_token_a_request_has_no_gap(tmp_path):
+    text = "Successful requests: 768\nTotal generated tokens: 768\nMean ITL (ms): 0.00\n"
+    (finding,) = audit_table(_read(tmp_path, text)).findings
+    assert finding.verdict == "missing"
+    assert "one token a request" in finding.why
+
+
+def test_the_largest_of_rates_a_request_is_no_peak_of_the_run(tmp_path):
+    text = "Output Throughput (tok/s): 891\nmax Output (tok/s): 99\n"
+    assert [f.verdict for f in audit_table(_read(tmp_path, text)).findings] == ["impossible"]
+    assert audit_table(_read(tmp_path, text + "P50 Output (tok/s): 90\n")).findings == ()
