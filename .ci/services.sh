@@ -58,8 +58,10 @@ start_podman() {
     answers "$socket" && return
     # Limits that a small machine can grant.
     printf '[containers]\ndefault_ulimits = ["nofile=4096:4096","nproc=4096:4096"]\n' >"$state/containers.conf"
+    # The registry below speaks plain HTTP, which Docker takes from loopback by itself.
+    printf '[[registry]]\nlocation = "127.0.0.1:5005"\ninsecure = true\n' >"$state/registries.conf"
     rm -f "$socket"
-    CONTAINERS_CONF=$state/containers.conf setsid podman --runtime "$(command -v runc)" --storage-driver vfs \
+    CONTAINERS_CONF=$state/containers.conf CONTAINERS_REGISTRIES_CONF=$state/registries.conf setsid podman --runtime "$(command -v runc)" --storage-driver vfs \
         --root "$state/podman" --runroot "$state/podman-run" --cgroup-manager cgroupfs \
         system service --time 0 "unix://$socket" >"$state/podman.log" 2>&1 </dev/null &
     echo $! >"$state/podman.pid"

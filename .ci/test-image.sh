@@ -33,17 +33,7 @@ if ! docker image inspect "$base" >/dev/null 2>&1; then
     rm -rf "$tree"
 fi
 
-context=$state/context
-rm -rf "$context"
-mkdir -p "$context"
-python=$repository/.venv/bin/python
-[ -x "$python" ] || python=python3
-# All that the simulated engine imports besides the standard library.
-"$python" -m pip install -q --disable-pip-version-check --no-deps --target "$context/site" pyyaml
-cp -r "$repository/src" "$repository/tests/real/image" "$context/"
-find "$context" -name __pycache__ -prune -exec rm -rf {} +
-docker build -q -t crossover-test --build-arg "BASE=$base" -f "$context/image/Dockerfile" "$context" >/dev/null
-rm -rf "$context"
+"$repository/envs/images/simulated/build.sh" crossover-test "$base"
 if [ $# -gt 1 ]; then
     docker save crossover-test | DOCKER_HOST=$2 docker load -q >/dev/null
 fi

@@ -26,7 +26,7 @@ SERVICES = Path(os.environ.get("CROSSOVER_SERVICES", "/var/tmp/crossover-service
 RUNTIMES = {"docker": "unix:///var/run/docker.sock", "podman": f"unix://{SERVICES}/podman.sock"}
 IMAGE = "crossover-test"
 FAKE_SERVER = Path(__file__).parents[1] / "unit" / "launchers" / "fake_server.py"
-FAST = {"SIMULATED_TIME_SCALE": 200}
+FAST = {"simulated": {"time_scale": 200}}
 READY_S = 120
 
 
@@ -56,11 +56,9 @@ def start(runtime, tmp_path):
 
 
 def simulated(engine="vllm", **more):
-    options = {"image": IMAGE, **more.pop("options", {})}
+    options = {"image": IMAGE, **FAST, **more.pop("options", {})}
     arguments = {"vllm": {"tensor-parallel-size": 8}, "sglang": {"tp-size": 8}}[engine]
-    return ServerSpec(
-        engine, arguments, "/weights", "k1", environment=FAST, served_model_name="m", options=options, **more
-    )
+    return ServerSpec(engine, arguments, "/weights", "k1", served_model_name="m", options=options, **more)
 
 
 def scripted(*words, **options):

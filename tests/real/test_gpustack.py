@@ -177,8 +177,8 @@ def test_a_running_instance_answers_logs_and_is_taken_down(api, start, worker, t
     weights = tmp_path / "weights" / "m"
     weights.mkdir(parents=True)
     (weights / "config.json").write_text("{}")
-    environment = {"SIMULATED_TIME_SCALE": 200}
-    server = start(image="crossover-test:latest", model_path=str(weights), environment=environment)
+    simulated = {"time_scale": 200}
+    server = start(image="crossover-test:latest", model_path=str(weights), simulated=simulated)
     wait_ready(server, get_engine("vllm"), lambda: Endpoint(server.base_url, "org/m"), timeout_s=240)
     assert server.poll() is None
     assert server.observed["instance"]["worker_name"] == worker

@@ -136,7 +136,7 @@ def _facts(session: Session, cell: CellSheet) -> dict[str, Any]:
         "reason": None,
         "log_tail": [],
         "workload": dict(cell.workload),
-        "simulated": sheet.simulated,
+        "simulated": session.simulated,
         "clock_scale": sheet.clock_scale,
         "sampling": dict(cell.recipe["sampling"]),
         "isolation": {"policy": cell.recipe["isolation"], "reset_ok": None},

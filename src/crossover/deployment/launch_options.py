@@ -44,9 +44,20 @@ def _container(sheet: DeploymentSheet, store: Store, settings: dict[str, Any]) -
             settings[option] = int(float(settings.pop(setting)) * GIB)
     if "mounts" in settings:
         settings["mounts"] = [{"source": host, "target": inside} for host, inside in settings["mounts"].items()]
-    if sheet.server["hardware"].get("gpu"):
+    if sheet.simulated:
+        settings["simulated"] = _simulation(sheet, settings)
+    elif sheet.server["hardware"].get("gpu"):
         settings.setdefault("gpus", "all")
     return settings
+
+
+def _simulation(sheet: DeploymentSheet, settings: dict[str, Any]) -> dict[str, Any]:
+    """Takes what the simulated engine in an image is to be told out of the settings."""
+    simulated: dict[str, Any] = {"gpus": sheet.server["hardware"].get("gpus")}
+    for name in ("time_scale", "seed", "faults"):
+        if name in settings:
+            simulated[name] = settings.pop(name)
+    return simulated
 
 
 def _gpustack(sheet: DeploymentSheet, store: Store, settings: dict[str, Any]) -> dict[str, Any]:
@@ -54,7 +65,9 @@ def _gpustack(sheet: DeploymentSheet, store: Store, settings: dict[str, Any]) ->
     if locked:
         settings["image"] = str(locked)
     hardware = sheet.server["hardware"]
-    if hardware.get("gpu"):
+    if sheet.simulated:
+        settings["simulated"] = _simulation(sheet, settings)
+    elif hardware.get("gpu"):
         settings["gpus"] = int(hardware["gpus"])
     return settings
 

@@ -23,7 +23,8 @@ from crossover.deployment.weights import weights_folder
 from crossover.engines import Engine, get_engine
 from crossover.engines.endpoints import server_info
 from crossover.errors import CrossoverError, InputError
-from crossover.launchers import RunningServer, ServerSpec, Waiting, get_launcher, wait_ready
+from crossover.launchers import LaunchError, RunningServer, ServerSpec, Waiting, get_launcher, wait_ready
+from crossover.launchers.root_cause import log_tail
 from crossover.recipes import Store
 from crossover.telemetry import INTERVAL_S, MachineWatch, to_parquet
 from crossover.workloads import read_prompts
@@ -54,6 +55,17 @@ class Session:
     timeline: dict[str, Any] = field(default_factory=lambda: {"cells": []})
 
     @property
+    def simulated_engine(self) -> bool:
+        """Whether the server says of itself that it is the simulated engine."""
+        answers = (answer for answer in self.server_info.values() if isinstance(answer, Mapping))
+        return any(answer.get("simulated") is True for answer in answers)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether figures are to be stamped: declared so, or the server says it where nobody declared it."""
+        return self.sheet.simulated or self.simulated_engine
+
+    @property
     def endpoint(self) -> Endpoint:
         """Where clients ask; final once the server is ready, since a cluster chooses its address late."""
         return _endpoint(self.sheet, self.server)
@@ -64,29 +76,24 @@ class Session:
         self.save()
 
     def save(self) -> None:
-        write_state(self.folder, self.sheet, self.timeline, self.server.observed, self.server_info)
+        write_state(self)
 
 
-def write_state(
-    folder: Path,
-    sheet: DeploymentSheet,
-    timeline: Mapping[str, Any],
-    observed: Mapping[str, Any],
-    info: Mapping[str, Any],
-) -> None:
+def write_state(session: Session) -> None:
     """Writes what a later run needs to set down this launch if we are killed."""
+    sheet = session.sheet
     state = {
         "server_key": sheet.server_key,
         "server": sheet.server,
         "clock_scale": sheet.clock_scale,
-        "simulated": sheet.simulated,
-        "timeline": timeline,
-        "observed": observed,
-        "server_info": info,
+        "simulated": session.simulated,
+        "timeline": session.timeline,
+        "observed": session.server.observed,
+        "server_info": session.server_info,
     }
-    part = folder / f".{STATE}"
+    part = session.folder / f".{STATE}"
     part.write_text(json.dumps(state, indent=1, sort_keys=True, default=str))
-    part.replace(folder / STATE)
+    part.replace(session.folder / STATE)
 
 
 @contextlib.contextmanager
@@ -128,7 +135,7 @@ def _watch(sheet: DeploymentSheet, server: RunningServer, folder: Path) -> Machi
     return MachineWatch(
         folder,
         server.observed.get("pid"),
-        with_gpus=str(sheet.launcher["kind"]) not in ELSEWHERE,
+        with_gpus=str(sheet.launcher["kind"]) not in ELSEWHERE and not sheet.simulated,
         interval_s=float(sheet.launcher.get("telemetry_interval_s", INTERVAL_S)),
     )
 
@@ -174,10 +181,23 @@ def _come_up(session: Session, store: Store, reporter: Reporter) -> None:
     session.note("ready")
     reporter.say(f"ready after {duration(took_s)}")
     session.server_info = server_info(session.engine, session.endpoint.base_url, api_key=session.endpoint.api_key)
+    _check_declared(session)
     session.note("warmup_start")
     _warm_up(session, store)
     session.note("warmup_end")
     session.startup_end = logfile.size(session.server.log_path)
+
+
+def _check_declared(session: Session) -> None:
+    """Raises LaunchError where a real engine answers though the simulated one is declared: its times would be taken
+    for so many times longer than they are."""
+    if session.sheet.simulated and session.server_info and not session.simulated_engine:
+        raise LaunchError(
+            "not_simulated",
+            f"the experiment declares the simulated engine (launcher.time_scale), and the server of "
+            f"{session.sheet.label} does not say that it is one; take launcher.time_scale away, or give its image",
+            log_tail(session.server.log_path),
+        )
 
 
 def _warm_up(session: Session, store: Store) -> None:

@@ -47,8 +47,7 @@ def load_experiment(name: str | Path, config_dir: Path = CONFIG_DIR) -> Experime
         InputError: the file is wrong; the one line names file, place, fault and remedy.
     """
     file = find_experiment(name, config_dir)
-    data = read_yaml(file)
-    check(data, "experiment", file)
+    data = read_experiment(file)
     settings = {**DEFAULTS, **{key: value for key, value in data.items() if key not in _OWN_FIELDS}}
     settings["metrics"] = {**DEFAULTS["metrics"], **settings["metrics"]}
     variants = resolve_variants(data["variants"], file, config_dir)
@@ -60,6 +59,48 @@ def load_experiment(name: str | Path, config_dir: Path = CONFIG_DIR) -> Experime
 
 
 _OWN_FIELDS = ("title", "variants", "workloads")
+
+
+def read_experiment(file: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """Returns the checked content of an experiment file, laid over that of the experiment it inherits from.
+
+    The other experiment stands in the same folder, so that its relative paths hold. Mappings are merged, anything else
+    is replaced; a null removes a top-level field or a variant.
+    """
+    data = read_yaml(file)
+    parent = data.get("inherits") if isinstance(data, Mapping) else None
+    if not isinstance(parent, str):
+        check(data, "experiment", file)
+        return dict(data)
+    base_file = file.with_name(f"{parent}.yaml")
+    if base_file in (file, *seen):
+        raise InputError(
+            "inheritance goes in a circle", file=file, place="inherits", remedy="let one of them stand alone"
+        )
+    if not base_file.exists():
+        known = [other.stem for other in file.parent.glob("*.yaml") if other != file]
+        raise InputError(
+            f"no experiment `{parent}` in the same folder",
+            file=file,
+            place="inherits",
+            remedy=suggestion(parent, known),
+        )
+    base = read_experiment(base_file, (*seen, file))
+    merged = _overlay(base, {key: value for key, value in data.items() if key != "inherits"})
+    merged = {key: value for key, value in merged.items() if value is not None}
+    if isinstance(merged.get("variants"), Mapping):
+        merged["variants"] = {name: fields for name, fields in merged["variants"].items() if fields is not None}
+    check(merged, "experiment", file)
+    return merged
+
+
+def _overlay(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """Merges mappings deeply and keeps nulls, which in a variant remove what it inherits itself."""
+    merged = dict(base)
+    for key, value in change.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = _overlay(merged[key], value) if both else value
+    return merged
 
 
 def load_retest(name: str, experiment_file: Path, config_dir: Path = CONFIG_DIR) -> dict[int, RetestItem]:

@@ -29,7 +29,8 @@ class Variant:
 
     @property
     def simulated(self) -> bool:
-        return bool(self.launcher["kind"] == "simulated")
+        """Whether the simulated engine answers: started here, or in a container whose image holds it."""
+        return bool(self.launcher["kind"] == "simulated" or "time_scale" in self.launcher)
 
     @property
     def time_scale(self) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 from crossover.engines.base import Engine
 from crossover.errors import InputError
 from crossover.launchers.base import ServerSpec
+from crossover.launchers.simulation import simulation_variables
 
 TARGET_FOLDER, DRAFT_FOLDER = "/models/target", "/models/draft"
 
@@ -46,7 +47,8 @@ def inside(spec: ServerSpec, engine: Engine, address: tuple[str, int]) -> Inside
     here.
 
     Args:
-        spec: the server wanted; its option `mounts` is a list of {source, target, read_only}.
+        spec: the server wanted; its option `mounts` is a list of {source, target, read_only}, `simulated`
+            what an image with the simulated engine is told.
         engine: its engine.
         address: host and port on which it listens inside.
     """
@@ -62,6 +64,7 @@ def inside(spec: ServerSpec, engine: Engine, address: tuple[str, int]) -> Inside
     )
     name = engine.model_name(spec.arguments, model_path=model, served_model_name=spec.served_model_name)
     environment = engine.environment(spec.environment, cache_reset=spec.cache_reset)
+    environment |= simulation_variables(spec.options)
     mounts = (*model_mount, *draft_mount, *_more(spec.options.get("mounts")))
     return Inside(command, environment, mounts, name)
 

@@ -147,3 +147,50 @@ def test_an_engine_file_may_inherit_but_not_in_a_circle(tmp_path) -> None:
 def test_an_unknown_retest_item_names_the_known_ones() -> None:
     with pytest.raises(InputError, match="no retest item 15; known items: 1, 2, 3"):
         expand(load_experiment(CONFIG / "experiments" / "kimi-k3-simulated.yaml"), [15])
+
+
+def lay_over(tmp_path: Path, name: str = "over", **own) -> Path:
+    file = tmp_path / f"{name}.yaml"
+    file.write_text(yaml.safe_dump({"inherits": "e", **own}))
+    return file
+
+
+def test_an_experiment_inherits_another_and_changes_what_it_names(tmp_path) -> None:
+    write(tmp_path, seed=7, retest_plan="none-such")
+    change = {"a": {"launcher": {"time_scale": 20}, "arguments": {"y": None}}, "b": None}
+    experiment = load_experiment(lay_over(tmp_path, title="Over", retest_plan=None, variants=change))
+    assert (experiment.name, experiment.title, experiment.settings["seed"]) == ("over", "Over", 7)
+    assert list(experiment.variants) == ["a"]
+    assert experiment.variants["a"].launcher == {"kind": "simulated", "time_scale": 20}
+    assert experiment.variants["a"].arguments == {"x": 1}
+    assert experiment.hardware == {"gpu": None, "gpus": 0}  # a null that is a value stays one
+    assert len(experiment.workloads) == 4
+
+
+def test_what_an_experiment_takes_from_a_variants_own_parent_can_be_removed(tmp_path) -> None:
+    write(tmp_path)
+    experiment = load_experiment(lay_over(tmp_path, variants={"b": {"arguments": {"x": None}}}))
+    assert experiment.variants["b"].arguments == {"z": {"deep": True}}
+
+
+def test_mistakes_of_inheriting_experiments(tmp_path) -> None:
+    write(tmp_path)
+    with pytest.raises(InputError, match=r"no experiment `ee` in the same folder; did you mean `e`\?"):
+        load_experiment(lay_over(tmp_path, inherits="ee"))
+    with pytest.raises(InputError, match="inherits: inheritance goes in a circle"):
+        load_experiment(lay_over(tmp_path, inherits="over"))
+    with pytest.raises(InputError, match=r"over.yaml: \(top level\): unknown key `titel`"):
+        load_experiment(lay_over(tmp_path, titel="x"))
+    (tmp_path / "e.yaml").write_text("titel: x\n")
+    with pytest.raises(InputError, match=r"e.yaml: \(top level\)"):
+        load_experiment(lay_over(tmp_path))
+
+
+def test_a_container_with_a_time_scale_is_a_simulated_one(tmp_path) -> None:
+    plain = {"engine": "vllm", "image": "x@sha256:0", "launcher": {"kind": "docker"}}
+    scaled = {**plain, "launcher": {"kind": "docker", "time_scale": 40}}
+    experiment = load_experiment(write(tmp_path, variants={"real": plain, "stand_in": scaled}))
+    real, stand_in = experiment.variants["real"], experiment.variants["stand_in"]
+    assert (real.simulated, real.time_scale) == (False, 1.0)
+    assert (stand_in.simulated, stand_in.time_scale) == (True, 40.0)
+    assert experiment.simulated

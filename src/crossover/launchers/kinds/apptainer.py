@@ -14,7 +14,7 @@ from crossover.launchers.inheritance import inherited_environment
 from crossover.launchers.local import choose_address, reap_local, secret_values, start_local
 from crossover.launchers.records import LaunchRecord
 
-_OPTIONS = frozenset({"image", "gpus", "mounts", "host", "port", "executable"})
+_OPTIONS = frozenset({"image", "gpus", "mounts", "host", "port", "executable", "simulated"})
 _PREFIX = "APPTAINERENV_"
 
 

@@ -30,7 +30,7 @@ from crossover.launchers.root_cause import root_cause_of
 LABEL, LAUNCH_LABEL = "crossover.deployment", "crossover.launch"
 _OPTIONS = frozenset(
     {"image", "gpus", "shm_size", "ulimits", "ipc", "network", "host", "port", "mounts", "user", "memory"}
-    | {"capabilities", "init", "runtime"}
+    | {"capabilities", "init", "runtime", "simulated"}
 )
 _POLL_S = 0.2
 _LOG_END_S = 5.0

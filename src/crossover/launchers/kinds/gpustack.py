@@ -23,10 +23,11 @@ from crossover.launchers.gpustack_instance import InstanceWatch
 from crossover.launchers.local import LAUNCH_MARKER, secret_values
 from crossover.launchers.records import LaunchRecord, forget_record, new_record, write_record
 from crossover.launchers.redaction import redact_command
+from crossover.launchers.simulation import simulation_variables
 
 _OPTIONS = frozenset(
     {"server", "token_env", "backend", "backend_version", "cluster", "image", "gpu_ids", "gpus", "framework"}
-    | {"model_source"}
+    | {"model_source", "simulated"}
 )
 _SOURCES = {
     "local_path": "local_path",
@@ -269,6 +270,7 @@ def _model(
 ) -> Record:
     """Returns the model as it is sent to GPUStack."""
     environment = engine.environment(spec.environment, cache_reset=spec.cache_reset)
+    environment |= simulation_variables(spec.options)
     marks = {MARKER: spec.label, LAUNCH_MARKER: record.launch}
     version = str(record.details["version"])
     return {

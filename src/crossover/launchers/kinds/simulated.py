@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from crossover.engines import get_engine
 from crossover.engines.base import Engine
@@ -13,6 +12,7 @@ from crossover.launchers.base import RunningServer, ServerSpec, check_options
 from crossover.launchers.inheritance import inherited_environment
 from crossover.launchers.local import choose_address, reap_local, start_local
 from crossover.launchers.records import LaunchRecord
+from crossover.launchers.simulation import simulation_words
 
 _OPTIONS = frozenset({"time_scale", "gpus", "faults", "seed", "host", "port"})
 
@@ -44,12 +44,7 @@ def simulation_arguments(spec: ServerSpec, engine: Engine, address: tuple[str, i
     host, port = address
     model = engine.model_name(spec.arguments, model_path=spec.model_path, served_model_name=spec.served_model_name)
     own = ["--dialect", engine.name, "--model", model, "--host", host, "--port", str(port)]
-    own += ["--time-scale", str(spec.options.get("time_scale", 1))]
-    for name in ("gpus", "seed"):
-        if spec.options.get(name) is not None:
-            own += [f"--{name}", str(spec.options[name])]
-    for fault in _list(spec.options, "faults"):
-        own += ["--fault", str(fault)]
+    own += simulation_words(spec.options)
     arguments = {name: value for name, value in spec.arguments.items() if name not in ("host", "port")}
     real = engine.command(arguments, model_path=spec.model_path, host=host, port=port, draft_path=spec.draft_path)
     return (*own, "--", *_flags_only(real))
@@ -58,11 +53,6 @@ def simulation_arguments(spec: ServerSpec, engine: Engine, address: tuple[str, i
 def _flags_only(command: Sequence[str]) -> Sequence[str]:
     first = next((index for index, word in enumerate(command) if word.startswith("--")), len(command))
     return command[first:]
-
-
-def _list(options: Mapping[str, Any], name: str) -> Sequence[Any]:
-    value = options.get(name) or ()
-    return [value] if isinstance(value, str) else value
 
 
 LAUNCHER = SimulatedLauncher()
