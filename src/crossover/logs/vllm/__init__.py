@@ -7,18 +7,28 @@ from __future__ import annotations
 
 from crossover.logs.builder import Builder
 from crossover.logs.table import LogTable
-from crossover.logs.vllm import config, memory, problems, running, startup
+from crossover.logs.vllm import config, limits, memory, problems, running, startup, usage, waterfall
 
 
 def finish(builder: Builder) -> None:
     """Resolves what several lines say together; may run on every snapshot."""
     config.resolve(builder)
     memory.resolve(builder)
+    waterfall.resolve(builder)
     startup.resolve(builder)
 
 
 TABLE = LogTable(
     engine="vllm",
-    kinds=(*running.KINDS, *startup.KINDS, *memory.KINDS, *config.KINDS, *problems.KINDS),
+    kinds=(
+        *running.KINDS,
+        *startup.KINDS,
+        *memory.KINDS,
+        *waterfall.KINDS,
+        *usage.KINDS,
+        *limits.KINDS,
+        *config.KINDS,
+        *problems.KINDS,
+    ),
     finish=finish,
 )

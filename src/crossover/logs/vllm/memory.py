@@ -1,18 +1,14 @@
-"""vLLM's memory and KV pool: every wording from 0.5 on, and the check of the engine's own suggestion."""
+"""vLLM's KV pool: every wording from 0.5 on, in GiB, blocks, tokens and requests."""
 
 from __future__ import annotations
 
 import re
 
-from crossover.logs.builder import Builder, rank_label
-from crossover.logs.incidents import Kind
+from crossover.logs.builder import Builder
 from crossover.logs.lines import Line
 from crossover.logs.model import Pool
-from crossover.logs.numbers import GIB, NUM, number, whole
-from crossover.logs.table import Handler, kind
-
-_MARGIN_GIB = 0.15  # the engine keeps 150 MiB back from what it suggests
-_TOLERANCE_GIB = 0.2
+from crossover.logs.numbers import NUM, number, whole
+from crossover.logs.table import kind
 
 
 def kv_memory(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -23,8 +19,11 @@ def kv_memory(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 def cpu_kv_memory(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """The CPU backend: `Explicitly set (1.0/22.46) GiB for KV cache on node 0.`"""
-    kv_memory(builder, line, match)
-    builder.add_memory(line, "visible", number(match[2]))
+    gib = number(match[1] or match[3])
+    builder.binding_at_rank("kv_cache_gib", line, gib)
+    builder.add_memory(line, "kv_cache", gib)
+    if match[2]:
+        builder.add_memory(line, "visible", number(match[2]))
 
 
 def kv_tokens(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -39,124 +38,21 @@ def concurrency(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 
 def blocks(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """Capacity in blocks; tokens follow in `resolve`."""
-    builder.binding_at_rank("gpu_blocks", line, int(match[1]))
-    if match[2]:
+    """Capacity in blocks; tokens follow in `resolve`. V0 names the host's blocks too, or has a CPU only."""
+    builder.binding_at_rank("gpu_blocks", line, int(match[2]))
+    if match[3] or match[1] == "CPU":
         builder.single["v0_blocks"] = True
 
 
-def item(name: str) -> Handler:
-    """A handler for one item of the waterfall, GiB in group 1."""
-
-    def handle(builder: Builder, line: Line, match: re.Match[str]) -> None:
-        builder.add_memory(line, name, number(match[1]))
-
-    return handle
+def blocks_set(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """`Overriding num_gpu_blocks=1000 with num_gpu_blocks_override=512`: what was measured does not count."""
+    builder.per_rank["gpu_blocks"] = {None: int(match[1])}
 
 
-def v0_visible(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """`can use total_gpu_memory (79.19GiB) x gpu_memory_utilization (0.90) = 71.27GiB`."""
-    builder.add_memory(line, "visible", number(match[1]))
-    builder.configure({"memory_fraction": float(match[2])})
-
-
-_V0_ITEMS = (
-    ("weights", re.compile(rf"(?:model weights take|weights memory:) {NUM} ?GiB")),
-    ("non_torch", re.compile(rf"(?:non_torch_memory takes|non-torch forward increase memory:) {NUM} ?GiB")),
-    (
-        "activation",
-        re.compile(rf"(?:PyTorch activation peak memory takes|torch peak memory increase:) {NUM} ?GiB"),
-    ),
-    ("kv_cache", re.compile(rf"memory reserved for KV Cache is {NUM} ?GiB")),
-)
-_V06_ITEMS = (
-    ("visible", re.compile(rf"total_gpu_memory={NUM} ?GiB")),
-    ("non_torch", re.compile(rf"non_torch_memory={NUM} ?GiB")),
-    ("kv_cache", re.compile(rf"kv_cache_size={NUM} ?GiB")),
-)
-
-
-def waterfall(*items: tuple[str, re.Pattern[str]]) -> Handler:
-    """A handler for a line with several items."""
-
-    def handle(builder: Builder, line: Line, match: re.Match[str]) -> bool:
-        found = False
-        for name, pattern in items:
-            if part := pattern.search(line.text, match.start()):
-                found = True
-                builder.add_memory(line, name, number(part[1]))
-                if name == "kv_cache":
-                    builder.binding_at_rank("kv_cache_gib", line, number(part[1]))
-        return found
-
-    return handle
-
-
-_USAGE = (
-    ("weights", re.compile(rf"{NUM} GiB for (?:weights?|consumed memory)\b")),
-    ("activation", re.compile(rf"{NUM} GiB for peak activation")),
-    ("non_torch", re.compile(rf"{NUM} GiB for non-torch memory")),
-    (
-        "cuda_graph",
-        re.compile(rf"{NUM} GiB for (?:CUDA ?Graph|NPU ?graph|ACL ?graph|\w{{2,8}} ?[Gg]raph) memory"),
-    ),
-)
-_IN_USE = re.compile(r"Current kv cache memory in use is (\d[\d.]{0,20}) (bytes|GiB)")
-_ADVISED = re.compile(r"`--kv-cache-memory(?:-bytes)?=(-?\d{1,18})`[^`]{0,30} to fit in")
-
-
-def usage(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """The summary after start: what each part took, what the KV cache took, and what would have fitted."""
-    free, visible, requested = (number(match[group]) for group in (1, 2, 4))
-    builder.add_memory(line, "visible", visible)
-    builder.configure({"memory_fraction": float(match[3])})
-    parts: dict[str, float] = {}
-    for name, pattern in _USAGE:
-        if part := pattern.search(line.text, match.end()):
-            parts[name] = number(part[1])
-            builder.add_memory(line, name, parts[name])
-    in_use = _IN_USE.search(line.text, match.end())
-    kv = None
-    if in_use:
-        kv = float(in_use[1].rstrip(".")) / (GIB if in_use[2] == "bytes" else 1)
-        kv = round(kv, 2)
-        builder.add_memory(line, "kv_cache", kv)
-        builder.binding_at_rank("kv_cache_gib", line, kv)
-    advised = _ADVISED.search(line.text, match.end())
-    if advised:
-        _check_suggestion(builder, line, int(advised[1]) / GIB, requested, free, parts, kv)
-
-
-def _check_suggestion(
-    builder: Builder,
-    line: Line,
-    advised: float,
-    requested: float,
-    free: float,
-    parts: dict[str, float],
-    kv: float | None,
-) -> None:
-    whole_sum = {"weights", "activation", "cuda_graph"} <= parts.keys()
-    own = requested - sum(parts.values()) - _MARGIN_GIB if whole_sum else None
-    off = own is not None and abs(own - advised) > _TOLERANCE_GIB
-    if advised < 0 or advised > free or off:
-        better = f": requested {requested:.2f} GiB less what is in use leaves {own:.2f} GiB" if own else ""
-        builder.incidents.add(
-            Kind.KV_SUGGESTION_WRONG,
-            line,
-            message=f"the engine suggests {advised:.2f} GiB of KV cache, which cannot be right{better}",
-            rank=rank_label(line),
-        )
-        advised = own if own is not None else advised
-    if kv is not None and 0 < advised < kv - 0.005:
-        builder.incidents.add(
-            Kind.KV_OVERCOMMIT,
-            line,
-            message=f"KV cache took {kv:.2f} GiB where {advised:.2f} GiB fit: {kv - advised:.2f} GiB too much",
-            advice=f"lower gpu-memory-utilization, or set kv-cache-memory to {int(advised * GIB)} bytes "
-            f"({advised:.2f} GiB)",
-            rank=rank_label(line),
-        )
+def kv_reduced(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """Part of the KV memory goes to something else."""
+    builder.per_rank.setdefault("kv_cache_gib", {}).clear()
+    kv_memory(builder, line, match)
 
 
 _BLOCK_SIZES = (1, 8, 16, 32, 64, 128, 256)
@@ -202,14 +98,19 @@ def _tokens_of_blocks(builder: Builder) -> float | None:
     ratio, length = builder.smallest("max_concurrency"), builder.single.get("max_concurrency_at_tokens")
     source = "configured"
     if ratio is not None and length:
-        fitting = [size for size in _BLOCK_SIZES if abs(count * size / length - ratio) <= 0.0051]
-        size, source = (fitting[0], "fits the printed concurrency") if len(fitting) == 1 else (None, "")
+        fitting = [one for one in {*_BLOCK_SIZES, size} if isinstance(one, int) and _fits(count, one, length, ratio)]
+        if size not in fitting:
+            size, source = (fitting[0], "fits the printed concurrency") if len(fitting) == 1 else (None, "")
     elif not isinstance(size, int):
         size, source = (16, "default") if builder.single.get("v0_blocks") else (None, "")
     if not isinstance(size, int):
         return None
     builder.raw["kv_cache_tokens_derived"] = f"{int(count)} blocks x {size} tokens ({source})"
     return count * size
+
+
+def _fits(count: float, size: int, length: int, ratio: float) -> bool:
+    return abs(count * size / length - ratio) <= 0.0051
 
 
 KINDS = (
@@ -225,7 +126,13 @@ KINDS = (
         rf"[Rr]eserved {NUM} ?GiB memory for KV Cache as specified",
         kv_memory,
     ),
-    kind("kv_cpu", "GiB for KV cache", rf"set \({NUM}/{NUM}\) GiB for KV cache", cpu_kv_memory),
+    kind(
+        "kv_cpu",
+        "GiB for KV cache",
+        rf"set \({NUM}/{NUM}\) GiB for KV cache|Using {NUM} GiB for KV cache",
+        cpu_kv_memory,
+    ),
+    kind("kv_reduced", "KV cache memory reduced to", rf"KV cache memory reduced to {NUM} GiB", kv_reduced),
     kind("kv_tokens", "KV cache size:", rf"KV cache size: {NUM} tokens", kv_tokens),
     kind(
         "concurrency",
@@ -237,38 +144,19 @@ KINDS = (
     kind(
         "blocks",
         (" blocks: ",),
-        r"# (?:GPU|CUDA|cuda|rocm|ROCm|HPU|hpu|NPU|npu|XPU|xpu|TPU|tpu|neuron|cpu) blocks: (\d+)(, # CPU "
-        r"blocks: \d+)?",
+        r"(?<!, )# ([A-Za-z]{2,12}) blocks: (\d+)((?:, # CPU|; # swap) blocks: \d+)?",
         blocks,
+    ),
+    kind(
+        "blocks_set",
+        "Overriding num_gpu_blocks=",
+        r"Overriding num_gpu_blocks=\d+ with num_gpu_blocks_override=(\d+)",
+        blocks_set,
     ),
     kind(
         "cache_config",
         "num_gpu_blocks is:",
         r"num_gpu_blocks is: (\d+)\b",
         lambda builder, line, match: builder.binding_at_rank("gpu_blocks", line, int(match[1])),
-    ),
-    kind(
-        "v0_visible",
-        "can use total_gpu_memory",
-        rf"can use total_gpu_memory \({NUM} ?GiB\) x gpu_memory_utilization \((0?\.\d+|1\.0+)\)",
-        v0_visible,
-    ),
-    kind("v0_items", "model weights take", r"model weights take \d", waterfall(*_V0_ITEMS), spans=4),
-    kind("v1_profile", "Total non KV cache memory", r"Total non KV cache memory: \d", waterfall(*_V0_ITEMS)),
-    kind("v06_items", "Memory profiling results:", r"Memory profiling results: \w", waterfall(*_V06_ITEMS)),
-    kind(
-        "graph_pool",
-        "CUDA graph pool memory:",
-        rf"CUDA graph pool memory: {NUM} GiB \(actual\)",
-        item("cuda_graph"),
-    ),
-    kind(
-        "usage",
-        "Free memory on device",
-        rf"Free memory on device [^(\n]{{0,20}}\({NUM}/{NUM} GiB\) on startup\. Desired GPU memory "
-        rf"utilization is "
-        rf"\((0?\.\d+|1(?:\.0+)?), {NUM} GiB\)",
-        usage,
-        spans=4,
     ),
 )

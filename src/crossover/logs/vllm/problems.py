@@ -8,7 +8,7 @@ from crossover.logs.builder import Builder, rank_label
 from crossover.logs.crash import engine_died
 from crossover.logs.incidents import Kind
 from crossover.logs.lines import Line
-from crossover.logs.numbers import NUM, number
+from crossover.logs.numbers import NUM
 from crossover.logs.table import Handler, kind
 
 
@@ -34,45 +34,6 @@ def jit(builder: Builder, line: Line, match: re.Match[str]) -> None:
         rank=rank_label(line),
         message=f"JIT compilation during inference: {match[1]}",
     )
-
-
-def kv_too_small(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """One request of full length does not fit: what it needs, what there is, what would fit."""
-    wanted, needed, available, estimate = match.groups()
-    message = (
-        f"a request of {wanted} tokens needs {number(needed):g} GiB of KV cache, available are "
-        f"{number(available):g} GiB"
-    )
-    advice = f"lower max-model-len to {estimate} (the engine's estimate)" if estimate else None
-    builder.incidents.add(Kind.KV_TOO_SMALL, line, message=message, advice=advice, key=message, repeats=False)
-    builder.dead = True
-
-
-def kv_too_small_tokens(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """The older wording, in tokens."""
-    message = f"the KV cache holds {match[2]} tokens, fewer than the maximum length of {match[1]}"
-    advice = f"lower max-model-len to {match[2]}, or give the KV cache more memory"
-    builder.incidents.add(Kind.KV_TOO_SMALL, line, message=message, advice=advice, key=message, repeats=False)
-    builder.dead = True
-
-
-def no_kv(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """Nothing is left for the KV cache at all."""
-    builder.incidents.add(Kind.KV_TOO_SMALL, line, key="none", repeats=False)
-    builder.dead = True
-
-
-def mamba_blocks(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """More requests than Mamba cache blocks; each pair of figures is one event."""
-    builder.incidents.add(
-        Kind.MAMBA_BLOCKS_TOO_FEW,
-        line,
-        message=match[0],
-        advice=f"set max-num-seqs to {match[2]}",
-        key=match[0],
-        repeats=False,
-    )
-    builder.dead = True
 
 
 def dcp_frame(builder: Builder, line: Line, match: re.Match[str]) -> bool:
@@ -122,35 +83,6 @@ KINDS = (
         r"JIT compilation during inference: ([\w.:<>-]{1,160})",
         jit,
         figure=False,
-    ),
-    kind(
-        "kv_too_small",
-        "To serve at least one request",
-        rf"max seq len \((\d+)\), \(?{NUM} GiB KV cache is needed, which is larger than the available KV "
-        rf"cache "
-        r"memory \((-?\d[\d.]{0,12}) GiB\)(?:.{0,60}estimated maximum model length is (\d+))?",
-        kv_too_small,
-        spans=4,
-    ),
-    kind(
-        "kv_too_small_tokens",
-        "that can be stored in KV cache",
-        r"max seq len \((\d+)\) is larger than the maximum number of tokens that can be stored in KV cache "
-        r"\((\d+)\)",
-        kv_too_small_tokens,
-    ),
-    kind(
-        "no_kv",
-        "No available memory for the cache blocks",
-        "No available memory for the cache blocks",
-        no_kv,
-        figure=False,
-    ),
-    kind(
-        "mamba_blocks",
-        "available Mamba cache blocks",
-        r"max_num_seqs \((\d+)\) exceeds available Mamba cache blocks \((\d+)\)",
-        mamba_blocks,
     ),
     kind(
         "fp8_scale",

@@ -38,7 +38,8 @@ def phases(name: str) -> Handler:
 def model_loaded(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """`Model loading took 7.16 GiB memory and 10.35 seconds`; older versions gave no seconds, and said GB."""
     builder.at_rank("model_load_gib", line, number(match[1]))
-    builder.add_memory(line, "weights", number(match[1]))
+    largest = builder.per_rank["model_load_gib"][rank_label(line)]  # a draft model may be stated after the target
+    builder.add_memory(line, "weights", largest)
     if match[2]:
         builder.at_rank("model_load_s", line, number(match[2]))
 
@@ -58,6 +59,16 @@ def compile_cold(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """A graph was compiled: the start was cold, at least in part."""
     builder.raw["compile_cache"] = "cold"
     compile_part(builder, line, match)
+
+
+def compile_tpu(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """TPU: each kind of graph is compiled for itself, in lines that may be alike except for the figure and time."""
+    builder.add_at_rank("compile_parts_s", line, f"{line.t} {match[0]}", number(match[1]))
+
+
+def downloaded(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """Weights came over the network: the start is no measure of reading them."""
+    builder.raw["weights_download_s"] = number(match[1])
 
 
 def graphs_captured(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -133,15 +144,33 @@ KINDS = (
         compile_cached,
     ),
     kind(
+        "compile_tpu",
+        ("ompilation finished in", "Compilation for "),
+        rf"(?:ompilation finished in (?:in )?|Compilation for (?:prefix )?(?:prefill|decode) done in ){NUM} "
+        r"(?:\[secs\]|s\b)",
+        compile_tpu,
+    ),
+    kind(
+        "downloaded",
+        "Time spent downloading weights for",
+        rf"Time spent downloading weights for [^\n]{{1,200}}?: {NUM} seconds",
+        downloaded,
+    ),
+    kind(
         "warmup",
-        ("Initial profiling/warmup run took", "Kernel warmup took", "kernel warmup took"),
-        rf"(?:Initial profiling/warmup run|[Kk]ernel warmup) took {NUM} s",
+        (
+            "Initial profiling/warmup run took",
+            "Kernel warmup took",
+            "kernel warmup took",
+            "armup finished in",
+        ),
+        rf"(?:Initial profiling/warmup run took|[Kk]ernel warmup took|[Ww]armup finished in) {NUM} s",
         phases("kernel_warmup_s"),
     ),
     kind(
         "graphs",
         "raph capturing finished in",
-        rf"Graph capturing finished in {NUM} secs(?:, took {NUM} GiB)?",
+        rf"(?:G|Encoder g)raph capturing finished in {NUM} secs(?:, took {NUM} GiB)?",
         graphs_captured,
         spans=2,
     ),
