@@ -132,3 +132,44 @@ def test_drafted_tokens_are_one_fewer_than_verified_ones(
 ) -> None:
     found = normalise(raw)
     assert (found["speculative_tokens"], found["speculative_verify_tokens"]) == (drafted, verified)
+
+
+def test_arguments_as_json_have_its_words_for_true_false_and_nothing() -> None:
+    report = read_log(
+        [
+            '[2026-06-20 09:10:00] server_args={"model_path": "/m/x", "tp_size": 8, "context_length": null, '
+            '"enable_dp_attention": false, "disable_radix_cache": true, "speculative_algorithm": null, "api_key": "k"}'
+        ],
+        "sglang",
+    )
+    config = report.effective_config
+    assert (config["dp_attention"], config["prefix_caching"], config["tensor_parallel"]) == (False, False, 8)
+    assert (config["speculative_method"], config["max_model_len"]) == (None, None)
+    assert config["raw"]["api_key"] == "<redacted>"
+
+
+def test_command_as_a_list_of_words() -> None:
+    report = read_log(
+        ["cmd: ['python3', '-m', 'sglang.launch_server', '--model-path', '/m', '--tp', '4', '--context-length=8192']"],
+        "sglang",
+    )
+    assert report.effective_config["tensor_parallel"] == 4
+    assert report.startup.context_length == 8192
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("sglang: 0.4.3.post4", "0.4.3.post4"),
+        ("image: lmsysorg/sglang:v0.5.6.post2-cu129", "0.5.6.post2"),
+        ("Collecting sglang==0.5.11rc1", "0.5.11rc1"),
+        ("sglang_version='0.5.12.dev3+g1a2b3c'", "0.5.12.dev3+g1a2b3c"),
+    ],
+)
+def test_version_without_what_follows_it(line: str, version: str) -> None:
+    assert read_log([line], "sglang").version == version
+
+
+def test_example_of_a_warning_is_no_command() -> None:
+    report = read_log(["  Example: sglang serve --model-path <model> [options]"], "sglang")
+    assert report.effective_config == {"raw": {}}

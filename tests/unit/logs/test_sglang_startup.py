@@ -218,3 +218,67 @@ def test_pool_below_the_context_is_reported_when_it_starts() -> None:
     assert (incident.kind, incident.count) == ("context_exceeds_pool", 1)
     assert "59862" in incident.message
     assert "163840" in incident.message
+
+
+def test_pool_without_a_line_of_its_own_is_what_went_between_weights_and_pool() -> None:
+    """0.3: 61.19 - 9.76 = 51.43 GiB, the table of requests included; no size of the pool alone is stated."""
+    report = report_of("""
+[2024-11-29 10:20:36 TP0] Load weight begin. avail mem=78.49 GB
+[2024-11-29 10:21:15 TP0] Load weight end. type=LlamaForCausalLM, dtype=torch.bfloat16, avail mem=61.19 GB
+[2024-11-29 10:21:16 TP0] Memory pool end. avail mem=9.76 GB
+[2024-11-29 10:21:33 TP0] max_total_num_tokens=1312882, max_prefill_tokens=16384, max_running_requests=4097, context_len=131072
+""")
+    items = {item.item: item.gib for item in report.memory}
+    assert items == {"visible": 78.49, "weights": 17.3, "kv_cache": 51.43, "remaining": 9.76}
+    assert report.startup.kv_cache_gib is None
+    assert report.startup.kv_cache_tokens == 1312882
+
+
+def test_draft_graphs_without_a_size_are_the_difference_of_what_is_free() -> None:
+    """0.4.3: 20.50 - 19.00 = 1.50 GiB for the draft's graphs, 4.19 + 1.50 = 5.69 GiB in all."""
+    report = report_of("""
+[2025-02-18 03:12:56 TP0] Capture cuda graph begin. This can take up to several minutes. avail mem=28.20 GB
+[2025-02-18 03:13:20 TP0] Capture cuda graph end. Time elapsed: 24.03 s. avail mem=24.01 GB. mem usage=4.19 GB.
+[2025-02-18 03:13:31 TP0] Capture draft cuda graph begin. This can take up to several minutes. avail mem=20.50 GB
+[2025-02-18 03:13:36 TP0] Capture draft cuda graph end. Time elapsed: 5.02 s. avail mem=19.00 GB
+""")
+    assert (report.startup.graph_capture_s, report.startup.graph_capture_gib) == (29.05, 5.69)
+
+
+def test_data_type_is_that_of_the_target_pool() -> None:
+    """The draft's pool is reserved and backed after the target's, and may have another type."""
+    report = report_of("""
+[2026-11-01 06:03:40 TP0] Using KV cache dtype: torch.float8_e4m3fn
+[2026-11-01 06:03:41 TP0] KV Cache VA upper bound. dtype: torch.float8_e4m3fn, #tokens: 1200000, KV size: 160.10 GB
+[2026-11-01 06:03:57 TP0] Using KV cache dtype: torch.bfloat16
+[2026-11-01 06:03:58 TP0] KV Cache VA upper bound. dtype: torch.bfloat16, #tokens: 9600000, KV size: 22.10 GB
+[2026-11-01 06:04:27 TP0] Post-capture KV sizing: KV cache allocated. dtype: torch.float8_e4m3fn, #tokens: 916672, KV size: 122.30 GB, avail mem=17.60 GB
+[2026-11-01 06:04:27 TP0] Post-capture KV sizing: draft KV cache allocated. dtype: torch.bfloat16, #tokens: 7333376, KV size: 16.90 GB
+""")
+    assert report.effective_config["kv_cache_dtype"] == "fp8_e4m3"
+    assert [(pool.name, pool.tokens, pool.gib) for pool in report.pools] == [
+        ("target", 916672, 122.3),
+        ("draft", 7333376, 16.9),
+    ]
+    assert {item.item: item.gib for item in report.memory}["remaining"] == 17.6
+
+
+def test_ring_buffers_belong_to_the_states() -> None:
+    """0.33 + 18.02 GB of states, 0.125 + 0.250 + 0.005 = 0.38 GB of rings: 18.73 GiB."""
+    report = report_of("""
+[2026-07-01 15:19:55 TP0] Mamba Cache is allocated. max_mamba_cache_size: 500, conv_state size: 0.33GB, ssm_state size: 18.02GB
+[2026-07-01 15:19:55 TP0] GDN ReplaySSM ring buffers allocated (L=16): d=0.125GB, k=0.250GB, g=0.005GB
+""")
+    assert [(pool.name, pool.tokens, pool.gib) for pool in report.pools] == [("mamba", 500, 18.73)]
+
+
+def test_pool_that_all_kinds_of_layers_share() -> None:
+    """The unified pool has one size; tokens come from the limits."""
+    report = report_of("""
+[2026-09-01 10:00:00 TP0] Load weight end. elapsed=9.00 s, type=Qwen3NextForCausalLM, avail mem=120.00 GB, mem usage=19.00 GB.
+[2026-09-01 10:00:01 TP0] [unified-memory-pool] UnifiedKVPool allocated: total_bytes=70.25 GB (=75430363136 B), 2 sub-pool(s)
+[2026-09-01 10:00:01 TP0] [unified-memory-pool]   total_bytes=75430363136, max_total_num_tokens=2400000, max_mamba_cache_size=300, max_num_reqs=75, speculative_num_draft_tokens=None
+[2026-09-01 10:00:02 TP0] Memory pool end. avail mem=48.90 GB
+""")
+    assert {item.item: item.gib for item in report.memory}["kv_cache"] == 70.25
+    assert report.startup.kv_cache_tokens == 2400000

@@ -5,7 +5,7 @@ May import `crossover.logs` modules outside the other engines' packages.
 
 from __future__ import annotations
 
-from crossover.logs.sglang import batches, config, graphs, incidents, pools, startup, usual
+from crossover.logs.sglang import batches, compiling, config, graphs, incidents, pools, startup, usual
 from crossover.logs.sglang.finish import finish
 from crossover.logs.table import LogTable
 
@@ -15,6 +15,7 @@ TABLE = LogTable(
         *usual.with_short_ways(batches.KINDS),
         *startup.KINDS,
         *pools.KINDS,
+        *compiling.KINDS,
         *graphs.KINDS,
         *config.KINDS,
         *incidents.KINDS,

@@ -13,7 +13,7 @@ from typing import Any
 from crossover.logs.builder import Builder
 from crossover.logs.lines import Line
 from crossover.logs.literals import pairs_of_call, pairs_of_dict, value_of
-from crossover.logs.sglang.startup import start_of
+from crossover.logs.sglang.startup import at_rank, start_of
 from crossover.logs.sglang.values import cache_dtype
 from crossover.logs.table import LineKind, kind
 
@@ -148,10 +148,18 @@ def redacted(raw: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+_JSON_WORDS: Mapping[str, Any] = {"true": True, "false": False, "null": None}
+
+
 def parse_arguments(text: str) -> dict[str, Any]:
-    """Reads the inside of `ServerArgs(...)` or of a dictionary; an item without a whole value is left out."""
+    """Reads the inside of `ServerArgs(...)`, of a dictionary or of a JSON object; an item without a whole value is
+    left out.
+    """
     pairs = pairs_of_dict if text.lstrip()[:1] in ("'", '"') else pairs_of_call
-    return {name: value for name, value in pairs(text) if name.isidentifier()}
+    found = {name: value for name, value in pairs(text) if name.isidentifier()}
+    if text.lstrip().startswith('"'):  # JSON, so that these are no text
+        found |= {name: _JSON_WORDS[value] for name, value in found.items() if str(value) in _JSON_WORDS}
+    return found
 
 
 def _take_arguments(builder: Builder, text: str) -> bool:
@@ -193,7 +201,10 @@ def _arguments_cut(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 def _command(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """A command line is what was asked for; anything the engine says itself is nearer to the truth."""
-    asked = parse_command(match[1])
+    words = match[2]
+    if "<model>" in words:  # the example of a deprecation warning
+        return
+    asked = parse_command(re.sub(r"['\"], +['\"]", " ", words).rstrip("'\"]) ") if match[1] else words)
     for name, value in normalise(redacted(asked)).items():
         builder.config.setdefault(name, value)
     if isinstance(asked.get("context_length"), int):
@@ -224,6 +235,9 @@ def parse_command(text: str) -> dict[str, Any]:
 
 
 def _kv_dtype(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """Each model says it before its pool; what comes after the first pool is the draft model's."""
+    if at_rank(builder, line).pool_seen:
+        return
     builder.configure({"kv_cache_dtype": cache_dtype(match[1])})
 
 
@@ -287,8 +301,8 @@ KINDS: tuple[LineKind, ...] = (
     ),
     kind(
         "command",
-        ("sglang.launch_server ", "sglang serve "),
-        r"(?:sglang\.launch_server|sglang serve) +(--?\w.*)",
+        ("sglang.launch_server ", "sglang serve ", "sglang.launch_server'", 'sglang.launch_server"'),
+        r"(?:sglang\.launch_server|sglang serve)(['\"]?),? +\1(--?\w.*)",
         _command,
         figure=False,
     ),
@@ -352,8 +366,8 @@ KINDS: tuple[LineKind, ...] = (
     ),
     kind(
         "version",
-        ("sglang version", "SGLang version", "sglang==", "sglang_version"),
-        r"(?i:sglang(?:[ _]version)?)[:= ]{1,3}v?(\d+\.\d+\.\d+[\w.+-]*)",
+        ("sglang version", "SGLang version", "sglang==", "sglang_version", "sglang: 0", "lmsysorg/sglang:v"),
+        r"(?i:sglang(?:[ _]version)?)[:= ]{1,3}['\"]?v?(\d+\.\d+\.\d+(?:\.?(?:post|dev|rc)\d+)*(?:\+[\w.]+)?)",
         _version,
         figure=False,
     ),

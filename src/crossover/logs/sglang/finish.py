@@ -7,6 +7,7 @@ from typing import Any
 from crossover.logs.builder import Builder
 from crossover.logs.model import MemoryItem, Pool
 from crossover.logs.sglang.batches import Batches, flush
+from crossover.logs.sglang.compiling import COMPILING, DEEP_GEMM, WEIGHTS
 from crossover.logs.sglang.graphs import is_secondary
 from crossover.logs.sglang.startup import KvLine, RankStart, Start, start_of
 
@@ -21,6 +22,7 @@ def finish(builder: Builder) -> None:
     _pools(builder, start)
     _memory(builder, start)
     _graphs(builder, start)
+    _bars(builder, start)
 
 
 def _engines(builder: Builder, start: Start) -> None:
@@ -70,7 +72,7 @@ def _pools(builder: Builder, start: Start) -> None:
         for name, pool in pools_of(at).items():
             by_name.setdefault(name, []).append(pool)
     if slots := [at for at in start.ranks.values() if at.mamba_gib is not None]:
-        by_name["mamba"] = [KvLine("", at.mamba_slots, at.mamba_gib) for at in slots]
+        by_name["mamba"] = [KvLine("", at.mamba_slots, _mamba_gib(at)) for at in slots]
     builder.pools = {}
     for name in ("target", "draft", "swa", "mamba"):
         if name in by_name:
@@ -111,6 +113,21 @@ def _draft_in_virtual_space(builder: Builder, target: Pool | None, draft: Pool |
         )
 
 
+def _mamba_gib(at: RankStart) -> float | None:
+    return _plus(at.mamba_gib, at.mamba_rings_gib) if at.mamba_gib is not None else None
+
+
+def _kv_taken(at: RankStart) -> float | None:
+    """Where no line states the size of the pool (before 0.4.1): what went between the weights and the pool's end.
+
+    It includes the table of requests, so it stands in the waterfall only.
+    """
+    if at.unified_gib is not None:
+        return at.unified_gib
+    before, after = at.loaded_left_gib, at.pooled_left_gib
+    return round(before - after, 2) if before is not None and after is not None and at.mamba_gib is None else None
+
+
 def _memory(builder: Builder, start: Start) -> None:
     """The waterfall per rank. `visible` is what was free before the weights, plus what came before that."""
     builder.memory = {}
@@ -121,13 +138,14 @@ def _memory(builder: Builder, start: Start) -> None:
             visible = round(visible + at.non_torch_gib, 2)
         draft, window = pools.get("draft"), pools.get("swa")
         target = pools.get("target")
+        stated = _plus(target.gib if target else None, window.gib if window else None)
         items: dict[str, float | None] = {
             "visible": visible,
             "non_torch": at.non_torch_gib,
             "weights": round(sum(at.weights_gib), 2) if at.weights_gib else None,
-            "kv_cache": _plus(target.gib if target else None, window.gib if window else None),
+            "kv_cache": stated if stated is not None else _kv_taken(at),
             "draft_kv": draft.gib if draft else None,
-            "mamba_state": at.mamba_gib,
+            "mamba_state": _mamba_gib(at),
             "cuda_graph": round(sum(at.graph_gib.values()), 2) if at.graph_gib else None,
             "remaining": at.left_gib,
         }
@@ -142,3 +160,19 @@ def _graphs(builder: Builder, start: Start) -> None:
     builder.single["graph_sizes"] = sizes
     if sizes is None:
         builder.single["graph_count"] = start.graph_count
+
+
+def _bars(builder: Builder, start: Start) -> None:
+    """What progress bars tell, by the second: they stand in where no line states the time.
+
+    The bar of compiling covers the graphs that are stated one by one, so the longer of the two counts.
+    """
+    taken = {label: sum(bars.seconds.values()) for label, bars in start.bars.items() if bars.seconds}
+    builder.per_rank.pop("weights_load_s", None)
+    if WEIGHTS in taken and not builder.summed.get("weights_load_s"):
+        builder.per_rank["weights_load_s"] = {None: taken[WEIGHTS]}
+    if COMPILING in taken:
+        builder.per_rank["compile_s"] = {None: taken[COMPILING]}
+    if DEEP_GEMM in taken:
+        tuned = [parts.get("autotune", 0.0) for parts in builder.summed.get("kernel_warmup_s", {}).values()]
+        builder.per_rank["kernel_warmup_s"] = {None: taken[DEEP_GEMM] + max(tuned, default=0.0)}

@@ -31,7 +31,7 @@ def _keep_sizes(builder: Builder, phase: str, text: str) -> None:
 
 
 def _capture_begin(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    at_rank(builder, line)
+    at_rank(builder, line).capture_began_gib = number(LEFT, match["rest"])
     if sizes := _SIZES.search(match["rest"]):
         _keep_sizes(builder, _phase(match["name"]), sizes[2])
 
@@ -47,6 +47,9 @@ def _capture_end(builder: Builder, line: Line, match: re.Match[str]) -> bool:
         at.draft_captures += 1
         phase += f" number {at.draft_captures}"
     seconds, used, left = number(ELAPSED, rest), number(USED, rest), number(LEFT, rest)
+    if used is None and left is not None and at.capture_began_gib is not None:  # the draft's line of 0.4.3
+        used = round(at.capture_began_gib - left, 2)
+    at.capture_began_gib = None
     at.left_gib = left if left is not None else at.left_gib
     if seconds is not None:
         builder.add_at_rank("graph_capture_s", line, phase, seconds)

@@ -9,7 +9,7 @@ import re
 
 from crossover.logs.builder import Builder
 from crossover.logs.lines import Line
-from crossover.logs.sglang.startup import KvLine, at_rank
+from crossover.logs.sglang.startup import LEFT, KvLine, at_rank, number
 from crossover.logs.sglang.values import cache_dtype
 from crossover.logs.table import LineKind, kind
 
@@ -22,8 +22,9 @@ def _gib(match: re.Match[str]) -> float | None:
 
 def _kv(builder: Builder, line: Line, match: re.Match[str]) -> None:
     at = at_rank(builder, line)
-    if match["dtype"] and not at.kv:
+    if match["dtype"] and not at.pool_seen:  # what comes after the first one may be the draft's
         builder.configure({"kv_cache_dtype": cache_dtype(match["dtype"])})
+    at.pool_seen = True
     if match["state"].startswith("VA"):  # address space only: the pool is backed after the capture
         return
     tokens = int(match["tokens"]) if match["tokens"] else None
@@ -32,6 +33,8 @@ def _kv(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 def _kv_final(builder: Builder, line: Line, match: re.Match[str]) -> None:
     at = at_rank(builder, line)
+    left = number(LEFT, match["rest"])
+    at.left_gib = left if left is not None else at.left_gib
     pool = KvLine("", int(match["tokens"]), float(match["kv"]))
     if match["draft"]:
         at.final_draft = pool
@@ -64,8 +67,30 @@ def _mamba(builder: Builder, line: Line, match: re.Match[str]) -> bool:
     return True
 
 
+_RING_PART = re.compile(r"\b[a-z]+=(\d+\.\d+) ?GB")
+
+
+def _mamba_rings(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """Ring buffers of recent inputs that stand beside the states; their line follows that of the states."""
+    parts = [float(part) for part in _RING_PART.findall(match[1])]
+    at_rank(builder, line).mamba_rings_gib = round(sum(parts), 2)
+
+
+def _swa_pool(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    at = at_rank(builder, line)
+    if at.swa_tokens is None:
+        at.full_tokens, at.swa_tokens = int(match[2]), int(match[1])
+
+
+def _unified(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    at_rank(builder, line).unified_gib = float(match[1])
+
+
 def _pool_end(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    at_rank(builder, line).left_gib = float(match[1])
+    at = at_rank(builder, line)
+    at.left_gib = float(match[1])
+    if at.pooled_left_gib is None:
+        at.pooled_left_gib = at.left_gib
 
 
 _GIB = (
@@ -85,7 +110,7 @@ KINDS: tuple[LineKind, ...] = (
         "kv_cache_final",
         "Post-capture KV sizing:",
         r"Post-capture KV sizing: (?P<draft>draft )?KV cache allocated\. dtype: [\w.]+, "
-        r"#tokens: (?P<tokens>\d{1,15}), KV size: (?P<kv>\d+\.\d+) GB",
+        r"#tokens: (?P<tokens>\d{1,15}), KV size: (?P<kv>\d+\.\d+) GB(?P<rest>(?:, avail mem=\d+\.\d+ GB)?)",
         _kv_final,
         figure=False,
     ),
@@ -96,12 +121,31 @@ KINDS: tuple[LineKind, ...] = (
         r"swa_layer_tokens=(\d{1,15})",
         _swa,
     ),
+    kind(
+        "swa_pool",
+        "SWAKVPool",
+        r"SWAKVPool (?:mem usage|VA upper bound): \d+(?:\.\d+)? GB, swa size: (\d{1,15}), full size: (\d{1,15})",
+        _swa_pool,
+    ),
+    kind(
+        "unified_pool",
+        "UnifiedKVPool ",
+        r"UnifiedKVPool [\w ]{1,40}: total_bytes=(\d+\.\d+) GB",
+        _unified,
+        figure=False,
+    ),
     kind("dsv4_pools", "DSV4 pool sizes", r"DSV4 pool sizes: full=(\d{1,15}), swa=(\d{1,15})", _dsv4),
     kind(
         "mamba_cache",
         "Mamba Cache is allocated",
         r"Mamba Cache is allocated\. ?(?:max_mamba_cache_size: (?P<slots>\d{1,12}),? ?)?(?P<parts>.*GB)(?!,)",
         _mamba,
+    ),
+    kind(
+        "mamba_rings",
+        "ReplaySSM ring buffers allocated",
+        r"ReplaySSM ring buffers allocated \([^)\n]{1,80}\): (.*)",
+        _mamba_rings,
     ),
     kind("memory_pool_end", "Memory pool end", r"Memory pool end\. avail mem=(\d+\.\d+) ?GB", _pool_end),
 )

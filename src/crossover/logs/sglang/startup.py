@@ -41,16 +41,39 @@ class RankStart:
     non_torch_gib: float | None = None
     weights_gib: list[float] = field(default_factory=list)
     kv: list[KvLine] = field(default_factory=list)
+    pool_seen: bool = False
     final_target: KvLine | None = None
     final_draft: KvLine | None = None
     full_tokens: int | None = None
     swa_tokens: int | None = None
+    unified_gib: float | None = None
     mamba_slots: int | None = None
     mamba_gib: float | None = None
+    mamba_rings_gib: float | None = None
     max_total: int | None = None
+    loaded_left_gib: float | None = None
+    pooled_left_gib: float | None = None
     graph_gib: dict[str, float] = field(default_factory=dict)
+    capture_began_gib: float | None = None
     draft_captures: int = 0
     left_gib: float | None = None
+
+
+@dataclass(slots=True)
+class Bars:
+    """Progress bars with one label: each is drawn many times, and its last drawing tells how long it took."""
+
+    number: int = 0
+    last: tuple[int, int] = (0, 0)
+    seconds: dict[int, float] = field(default_factory=dict)
+
+    def drawn(self, done: int, total: int, seconds: float) -> None:
+        """Takes one drawing; a bar that stands lower than the one before, or has another end, is the next one."""
+        if done < self.last[0] or (total != self.last[1] and self.last[1]):
+            self.number += 1
+        self.last = (done, total)
+        if done == total > 0:
+            self.seconds[self.number] = max(seconds, self.seconds.get(self.number, 0.0))
 
 
 @dataclass(slots=True)
@@ -60,7 +83,7 @@ class Start:
     ranks: dict[Any, RankStart] = field(default_factory=dict)
     graph_sizes: dict[str, list[int]] = field(default_factory=dict)
     graph_count: int | None = None
-    kv_dtype: str | None = None
+    bars: dict[str, Bars] = field(default_factory=dict)
     autotune_began: dict[Any, float | None] = field(default_factory=dict)
     highest_dp: int | None = None
     pool_below_context: bool = False
@@ -117,6 +140,10 @@ def _load_begin(builder: Builder, line: Line, match: re.Match[str]) -> None:
 def _load_end(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """The draft model is a second load of the same rank: its time adds up, its size is reported apart."""
     at = at_rank(builder, line)
+    if match[1]:  # reading overlapped with graph capture: only what remained afterwards is the weights' own
+        at.loads += 1
+        builder.add_at_rank("weights_load_s", line, f"load {at.loads}", float(match[1]))
+        return
     text = match[0]
     seconds = number(ELAPSED, text)
     if seconds is None:
@@ -126,6 +153,7 @@ def _load_end(builder: Builder, line: Line, match: re.Match[str]) -> None:
         used = round(at.load_began_gib - left, 2)
     at.load_began_s = at.load_began_gib = None
     at.left_gib = left if left is not None else at.left_gib
+    at.loaded_left_gib = left if at.loads == 0 else at.loaded_left_gib
     at.loads += 1
     if seconds is not None:
         for name in ("weights_load_s", "model_load_s"):
@@ -203,15 +231,6 @@ def _timings(builder: Builder, line: Line, match: re.Match[str]) -> None:
         builder.add_at_rank("weights_load_s", line, "load 1", found["load_weight"])
 
 
-def _autotune(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    began = start_of(builder).autotune_began
-    label = rank_label(line)
-    if match[1] == "Running":
-        began[label] = line.seconds()
-    elif (gone := elapsed_between(began.pop(label, None), line.seconds())) is not None:
-        builder.add_at_rank("kernel_warmup_s", line, "autotune", gone)
-
-
 def _ready(builder: Builder, line: Line, match: re.Match[str]) -> None:
     builder.ready(line)
 
@@ -227,7 +246,8 @@ KINDS: tuple[LineKind, ...] = (
     kind(
         "load_end",
         "Load weight end",
-        r"Load weight end\.? .*?(?:avail mem|mem usage)=\d+\.\d+ ?GB(?:, mem usage=-?\d+\.\d+ ?GB)?",
+        r"Load weight end\.? (?:Committed real weights after CUDA graph capture in (\d+\.\d+) s"
+        r"|.*?(?:avail mem|mem usage)=\d+\.\d+ ?GB(?:, mem usage=-?\d+\.\d+ ?GB)?)",
         _load_end,
     ),
     kind(
@@ -244,13 +264,6 @@ KINDS: tuple[LineKind, ...] = (
         figure=False,
     ),
     kind("timings", "Engine startup timings", r"Engine startup timings \(s\): (.*)", _timings),
-    kind(
-        "autotune",
-        "FlashInfer autotune",
-        r"(Running|FlashInfer) (?:FlashInfer )?autotune(?: with|\.\.\.| completed| \(cache)",
-        _autotune,
-        figure=False,
-    ),
     kind(
         "ready",
         "fired up and ready to roll",
