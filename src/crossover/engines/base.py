@@ -56,6 +56,8 @@ class Engine:
         cache_reset: how the prefix cache is emptied, None where the engine cannot.
         info_paths: GET paths whose JSON tells version and effective configuration; those that answer are
             kept.
+        health_path: answers with an error of the server (5xx) while the engine is still warming itself up, which
+            may be after the first completion has come back; None where the engine warms up before it listens.
         metrics_path: Prometheus text, None where there is none.
         counters: our names (`prompt_tokens`, `generation_tokens`, `cached_tokens`, `preemptions`) to the
             engine's.
@@ -67,6 +69,7 @@ class Engine:
     build_command: CommandBuilder
     cache_reset: CacheReset | None = None
     info_paths: tuple[str, ...] = ()
+    health_path: str | None = None
     metrics_path: str | None = None
     counters: Mapping[str, str] = field(default_factory=dict)
     base_environment: Mapping[str, str] = field(default_factory=dict)

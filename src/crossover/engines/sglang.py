@@ -48,6 +48,8 @@ ENGINE = Engine(
     build_command=_command,
     cache_reset=CacheReset("POST", "/flush_cache"),
     info_paths=("/get_server_info", "/get_model_info", "/v1/models"),
+    # It answers completions before its own warm-up request has gone through.
+    health_path="/health",
     # Present only when the server was started with enable-metrics.
     metrics_path="/metrics",
     counters={

@@ -20,6 +20,7 @@ from crossover.launchers.root_cause import log_tail, root_cause_of
 
 _POLL_S = 0.1
 _PROBE_TIMEOUT_S = 5.0
+_HEALTH_TIMEOUT_S = 30.0  # the answer may take a generated token
 
 
 class ClientEndpoint(Protocol):
@@ -63,7 +64,8 @@ def wait_ready(
     """Returns the seconds until a real completion came back.
 
     An open port, a 200 from /health or a listed model are no readiness: engines answer all three while they
-    still load, warm up, or are about to fail; and an older server may answer in place of ours.
+    still load, warm up, or are about to fail; and an older server may answer in place of ours. Nor is a completion
+    alone one where the engine still warms itself up behind it: its own requests would stand among the measured.
 
     Args:
         server: the server, just started.
@@ -93,6 +95,9 @@ def wait_ready(
                 watch.check()
             else:
                 watch.check()
+                while not _warm(engine, asked):
+                    time.sleep(_POLL_S)
+                    watch.check()
                 return watch.elapsed_s()
         time.sleep(_POLL_S)
 
@@ -114,6 +119,17 @@ def _lists_model(endpoint: ClientEndpoint) -> bool:
     except (httpx.HTTPError, ValueError, LookupError, AttributeError, TypeError):
         return False
     return endpoint.model in listed
+
+
+def _warm(engine: Engine, endpoint: ClientEndpoint) -> bool:
+    """Whether the engine says that its own warm-up is over; a version without that path says nothing against it."""
+    if engine.health_path is None:
+        return True
+    try:
+        with http_client(endpoint.base_url, _HEALTH_TIMEOUT_S, endpoint.api_key) as client:
+            return client.get(engine.health_path).status_code < 500
+    except httpx.HTTPError:
+        return False
 
 
 class _Watch:

@@ -1,6 +1,6 @@
 """A server for tests of launchers: answers /v1/models and completions as told, and dies as told.
 
-usage: fake_server.py PORT MODEL [WORD...] with the words listen-after=S, ready-after=S, die-after=S,
+usage: fake_server.py PORT MODEL [WORD...] with the words listen-after=S, ready-after=S, warm-after=S, die-after=S,
     ignore-term,
 child (a grandchild in a session of its own), flood (writes without end), print=TEXT, exit=N
 """
@@ -28,7 +28,9 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def do_GET(self) -> None:
-        self.answer(200, {"data": [{"id": model}]})
+        if self.path == "/health" and time.monotonic() - began < float(options.get("warm-after", 0)):
+            return self.answer(503, {})
+        return self.answer(200, {"data": [{"id": model}]})
 
     def do_POST(self):
         self.rfile.read(int(self.headers.get("Content-Length") or 0))

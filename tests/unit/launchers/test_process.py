@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
@@ -92,6 +92,20 @@ def test_an_open_port_and_a_listed_model_are_not_ready(start):
     assert ready(server, on_progress=seen.append) > 1.0
     assert seen[-1].models
     assert seen[-1].last_line == "listening"
+
+
+def test_a_completion_is_not_ready_while_the_engine_warms_itself_up(start):
+    asked = []
+
+    def counted(endpoint, timeout_s):
+        complete(endpoint, timeout_s)
+        asked.append(endpoint)
+
+    server = start("warm-after=1.2")
+    engine = replace(ENGINE, health_path="/health")
+    assert wait_ready(server, engine, Where(server.base_url), 10, complete=counted) > 1.0
+    # One completion is enough: more would only be work for an engine that is not warm.
+    assert len(asked) == 1
 
 
 def test_an_early_exit_is_told_at_once_with_its_root_cause(start):
