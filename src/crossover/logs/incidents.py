@@ -58,6 +58,7 @@ class Kind(StrEnum):
     HEALTH_CHECK_FAILED = "health_check_failed"
     CUDA_ERROR = "cuda_error"
     START_TIMEOUT = "start_timeout"
+    KV_TRANSFER_FAILED = "kv_transfer_failed"
     FALLBACK_KERNEL = "fallback_kernel"
     ALLREDUCE_FALLBACK = "allreduce_fallback"
     FUSION_WITHOUT_COMPILATION = "fusion_without_compilation"
@@ -118,6 +119,7 @@ CATALOGUE: Mapping[Kind, Entry] = {
     Kind.HEALTH_CHECK_FAILED: Entry(_E, "the server stopped answering: look at what runs at that time"),
     Kind.CUDA_ERROR: Entry(_E, "a kernel failed: rerun with blocking launches to find it; the run is invalid"),
     Kind.START_TIMEOUT: Entry(_E, "raise the engine's ready timeout, or find what it waits for"),
+    Kind.KV_TRANSFER_FAILED: Entry(_E, "prefill and decode servers lost each other: these requests failed"),
     Kind.FALLBACK_KERNEL: Entry(_W, "a slower kernel than the configured one ran: name it in the comparison"),
     Kind.ALLREDUCE_FALLBACK: Entry(_W, "all-reduce runs on plain NCCL: enable the custom one, or say so"),
     Kind.FUSION_WITHOUT_COMPILATION: Entry(_W, "announced fusions may not run, as compilation is off"),
