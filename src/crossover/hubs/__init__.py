@@ -6,7 +6,7 @@ May import `crossover.errors` and the hubs' own clients, which are only loaded w
 from crossover.hubs.base import Hub, HubError, RemoteFile, Snapshot
 from crossover.hubs.cache import cache_root, cached_snapshots, folder_of
 from crossover.hubs.fetching import Weights, fetch
-from crossover.hubs.local import describe_folder
+from crossover.hubs.local import describe_folder, fingerprint, fingerprint_of
 from crossover.hubs.manifest import Manifest
 from crossover.hubs.presence import faults, verify_folder
 from crossover.hubs.registry import get_hub, hub_names
@@ -23,6 +23,8 @@ __all__ = [
     "describe_folder",
     "faults",
     "fetch",
+    "fingerprint",
+    "fingerprint_of",
     "folder_of",
     "get_hub",
     "hub_names",

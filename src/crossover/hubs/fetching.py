@@ -25,6 +25,7 @@ from crossover.hubs.manifest import (
     EMPTY_SHA256,
     FileFacts,
     Manifest,
+    Remembering,
     added_shards,
     git_blob_sha1,
     hash_file,
@@ -43,7 +44,6 @@ FILES_AT_ONCE = 8
 # Waits before another try where the hub or the network fails; the clients have tried several times by then.
 WAITS_S = (2.0, 10.0, 30.0, 60.0)
 LONGEST_WAIT_S = 600.0
-REMEMBER_EVERY_S = 2.0
 # A folder needs a little more than its files.
 ROOM = 1.01
 TOKENIZER_FILES = (
@@ -129,7 +129,6 @@ class _Fetch:
         self.snapshot, self.place, self.say, self.hub = snapshot, place, say, hub
         self.memory_file = place.staging.with_name(f"{place.staging.name}.json")
         self.stopped = Event()
-        self.remembered_s = float("-inf")
 
     def run(self) -> Manifest:
         files = self._listing()
@@ -193,6 +192,7 @@ class _Fetch:
         size = sum(file.size for file in missing)
         self.say(f"{self.snapshot}: {len(missing)} files to fetch, {gib(size)} GiB")
         began, came = time.monotonic(), dict[str, FileFacts]()
+        remembering = Remembering(self.memory_file)  # a file that a kill left unwritten is only read again
         # The largest first: the last one to finish should not be the longest.
         ordered = sorted(missing, key=lambda file: -file.size)
         total = size + sum(facts.size for facts in done.values())
@@ -202,7 +202,7 @@ class _Fetch:
             try:
                 for job in as_completed(jobs):
                     came[jobs[job].name] = job.result()
-                    self._remember_soon({**done, **came})
+                    remembering.soon({**done, **came})
             except BaseException as error:
                 self._stop(jobs)
                 if isinstance(error, OSError):
@@ -210,14 +210,6 @@ class _Fetch:
                 raise
         self.say(f"{self.snapshot}: fetched and verified in {span(time.monotonic() - began)}")
         return came
-
-    def _remember_soon(self, finished: Manifest) -> None:
-        """Writes down which files are finished, at most every few seconds: there may be thousands. One that a kill
-        left unwritten is only read again."""
-        now = time.monotonic()
-        if now >= self.remembered_s + REMEMBER_EVERY_S:
-            self.remembered_s = now
-            write_memory(self.memory_file, finished)
 
     def _stop(self, jobs: Iterable[Future[FileFacts]]) -> None:
         self.stopped.set()

@@ -1,6 +1,8 @@
 """Digests of files, and the memory of what a file looked like when it was read, so that 600 GB are read once.
 
-A file whose size, modification time and inode are those remembered is taken to hold the bytes that were hashed.
+A file whose size, inode, modification time and change time are those remembered is taken to hold the bytes that were
+hashed. The change time is there because the others can all be the same by accident: archives are unpacked with
+one fixed modification time, and a file system gives the inode of a deleted file to the next one.
 """
 
 from __future__ import annotations
@@ -8,13 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 import uuid
-from collections.abc import Container, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Container, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 _BLOCK_BYTES = 1 << 20
+_REMEMBER_EVERY_S = 2.0
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
 
@@ -25,15 +29,20 @@ class FileFacts:
     size: int
     sha256: str
     mtime_ns: int
+    ctime_ns: int
     inode: int
+
+    @classmethod
+    def of(cls, stat: os.stat_result, sha256: str) -> FileFacts:
+        """Returns the facts of a file that looks like `stat` and was found to have that digest."""
+        return cls(stat.st_size, sha256, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
 
     def fits(self, path: Path) -> bool:
         """Says whether the file at `path` looks as it did when it was read."""
         try:
-            stat = path.stat()
+            return self == FileFacts.of(path.stat(), self.sha256)
         except OSError:
             return False
-        return (stat.st_size, stat.st_mtime_ns, stat.st_ino) == (self.size, self.mtime_ns, self.inode)
 
 
 Manifest = Mapping[str, FileFacts]
@@ -52,19 +61,28 @@ def hash_file(path: Path) -> FileFacts:
         os.posix_fadvise(handle.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
         while count := handle.readinto(block):
             digest.update(block[:count])
-    after = path.stat()
-    if (before.st_size, before.st_mtime_ns, before.st_ino) != (after.st_size, after.st_mtime_ns, after.st_ino):
+    facts = FileFacts.of(before, digest.hexdigest())
+    if not facts.fits(path):
         raise OSError(f"{path} was changed while it was read")
-    return FileFacts(after.st_size, digest.hexdigest(), after.st_mtime_ns, after.st_ino)
+    return facts
 
 
 def hash_files(folder: Path, names: Iterable[str]) -> dict[str, FileFacts]:
     """Reads files of a folder, as many at once as this process may use cores (hashing releases the interpreter)."""
-    ordered = list(names)
+    return dict(hash_each(folder, names))
+
+
+def hash_each(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, FileFacts]]:
+    """The same, one name with its facts after the other, as they are finished."""
     # The largest first: nothing is worse than starting the longest job last.
-    ordered.sort(key=lambda name: -(folder / name).stat().st_size)
-    with ThreadPoolExecutor(max(1, min(cores(), len(ordered)))) as pool:
-        return dict(zip(ordered, pool.map(lambda name: hash_file(folder / name), ordered), strict=True))
+    ordered = sorted(names, key=lambda name: -(folder / name).stat().st_size)
+    pool = ThreadPoolExecutor(max(1, min(cores(), len(ordered))))
+    try:
+        jobs = {pool.submit(hash_file, folder / name): name for name in ordered}
+        for job in as_completed(jobs):
+            yield jobs[job], job.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def cores() -> int:
@@ -108,3 +126,17 @@ def write_memory(file: Path, manifest: Manifest) -> None:
         part.replace(file)
     finally:
         part.unlink(missing_ok=True)
+
+
+class Remembering:
+    """Writes a memory while its files are being finished, so that whoever is killed need not begin again."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._written_s = file, float("-inf")
+
+    def soon(self, finished: Manifest) -> None:
+        """Writes what is finished, at most every few seconds: there may be thousands of files."""
+        now = time.monotonic()
+        if now >= self._written_s + _REMEMBER_EVERY_S:
+            self._written_s = now
+            write_memory(self._file, finished)

@@ -7,6 +7,7 @@ may enter.
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,12 @@ from crossover.experiment.expand import Cell
 from crossover.experiment.model import Experiment, Variant, Workload
 from crossover.planning.locks import Locks
 from crossover.recipes import canonical_json, key_of
-from crossover.recipes.canonical import digest_of_file
 
 # Hand-kept: raised only when what the step measures or makes changes.
 RUN_VERSION = 1
 WEIGHTS_VERSION = 1
 IMAGE_VERSION = 1
 CLIENT_VERSION = 1
-SMALL_FILE_BYTES = 16 << 20
 # Policies under which a cell's prompts may be sent again: the cache is emptied first, or nobody minds.
 SENT_AGAIN = frozenset({"reset", "none"})
 # Launcher options that change where or how long, but not what is measured.
@@ -61,17 +60,15 @@ def local_folder(model: Mapping[str, Any], experiment_file: Path) -> Path:
 
 
 def folder_fingerprint(folder: Path) -> str:
-    """Returns a digest over names and sizes of all files and the bytes of those up to 16 MiB.
+    """Returns a digest of the content of a local folder. The first time all of it is read; afterwards a look at each
+    file is enough, so that planning stays quick.
 
-    Hashing 600 GB while planning is out of the question; the weights entry holds the digest of every file.
+    Raises:
+        InputError: there is no such folder, or it is empty.
     """
-    total = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
-            size = path.stat().st_size
-            content = digest_of_file(path) if size <= SMALL_FILE_BYTES else ""
-            total.update(f"{path.relative_to(folder).as_posix()}\0{size}\0{content}\0".encode())
-    return total.hexdigest()
+    from crossover import hubs
+
+    return hubs.fingerprint(folder, lambda line: print(line, file=sys.stderr))
 
 
 def image_recipe(variant: Variant, locks: Locks) -> dict[str, Any]:

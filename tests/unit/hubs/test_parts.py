@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import struct
 import subprocess
 
@@ -12,7 +13,7 @@ import pytest
 
 from crossover import hubs
 from crossover.errors import CrossoverError, InputError
-from crossover.hubs import Snapshot, manifest, safetensors
+from crossover.hubs import Snapshot, local, manifest, safetensors
 from crossover.hubs.base import HubError, check_name
 from crossover.hubs.cache import memory_of_folder, place_of
 from crossover.hubs.progress import Progress, bytes_in, span
@@ -154,18 +155,96 @@ def test_what_changed_is_named(folder):
     assert hubs.faults(folder, wanted) == ["n.safetensors was added"]
 
 
+def swap_bytes(file, content):
+    """Gives a file other bytes of the same length, inode and modification time."""
+    before = file.stat()
+    with file.open("r+b") as handle:
+        handle.write(content)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = file.stat()
+    assert (after.st_size, after.st_ino, after.st_mtime_ns) == (before.st_size, before.st_ino, before.st_mtime_ns)
+
+
+def test_other_bytes_with_the_same_length_inode_and_modification_time_are_noticed(folder):
+    wanted = wanted_of(hubs.describe_folder(folder))
+    swap_bytes(folder / "m.safetensors", WHOLE[:-1] + b"\1")
+    assert hubs.faults(folder, wanted) == ["m.safetensors has other bytes than were fetched"]
+
+
 def test_bytes_that_change_behind_the_file_system_need_a_full_check(folder):
     wanted = wanted_of(hubs.describe_folder(folder))
     file = folder / "m.safetensors"
-    before = file.stat()
-    with file.open("r+b") as handle:
-        handle.seek(-1, os.SEEK_END)
-        handle.write(b"\1")
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    file.write_bytes(WHOLE[:-1] + b"\1")
+    # As on a failing disk, which changes no time: what is remembered is made to fit the file as it looks now.
+    remembered = json.loads(memory_of_folder(folder).read_text())
+    stat = file.stat()
+    remembered["files"]["m.safetensors"] |= {"mtime_ns": stat.st_mtime_ns, "ctime_ns": stat.st_ctime_ns}
+    memory_of_folder(folder).write_text(json.dumps(remembered))
     assert hubs.faults(folder, wanted) == []
     assert hubs.verify_folder(folder, wanted) == ["m.safetensors has other bytes than were fetched"]
     # The full check has seen it, and the quick one knows from now on.
     assert hubs.faults(folder, wanted) == ["m.safetensors has other bytes than were fetched"]
+
+
+def test_a_fingerprint_tells_contents_apart_and_reads_them_once(folder, reads, tmp_path):
+    first = hubs.fingerprint(folder)
+    # By hand: the names in order, each with the digest that `sha256sum` prints for it.
+    printed = [
+        subprocess.run(["sha256sum", folder / name], capture_output=True, text=True, check=True).stdout.split()[0]
+        for name in ("config.json", "m.safetensors")
+    ]
+    line = f"config.json\0{printed[0]}\0m.safetensors\0{printed[1]}\0"
+    assert first == hashlib.sha256(line.encode()).hexdigest()
+    assert len(reads) == 2
+    assert hubs.fingerprint(folder) == first
+    assert hubs.fingerprint_of(hubs.describe_folder(folder)) == first
+    assert len(reads) == 2
+    swap_bytes(folder / "m.safetensors", WHOLE[:-1] + b"\1")
+    assert hubs.fingerprint(folder) != first
+    assert len(reads) == 3
+    # The same content elsewhere, or touched, is the same; another name is not.
+    swap_bytes(folder / "m.safetensors", WHOLE)
+    shutil.copytree(folder, tmp_path / "copy")
+    assert hubs.fingerprint(tmp_path / "copy") == hubs.fingerprint(folder) == first
+    (folder / "config.json").rename(folder / "configuration.json")
+    assert hubs.fingerprint(folder) != first
+
+
+def test_a_reading_that_was_broken_off_goes_on(folder, reads, monkeypatch):
+    (folder / "large.bin").write_bytes(bytes(5000))
+    true_hash = manifest.hash_file
+
+    def broken(path):
+        if path.name == "config.json":
+            raise OSError("Input/output error")
+        return true_hash(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(manifest, "hash_file", broken)
+        with pytest.raises(CrossoverError, match="cannot be read: Input/output error"):
+            hubs.fingerprint(folder)
+    reads.clear()
+    hubs.fingerprint(folder)
+    assert "large.bin" not in reads  # the largest comes first
+
+
+def test_a_long_reading_says_so_and_what_cannot_be_remembered_too(folder, monkeypatch):
+    said = []
+    monkeypatch.setattr(local, "_WORTH_SAYING_BYTES", 10)
+    monkeypatch.setattr(local, "_SAY_EVERY_S", 0.0)
+    hubs.fingerprint(folder, said.append)
+    assert "GiB once, for its digests" in said[0]
+    assert "GiB read" in said[1]
+    memory_of_folder(folder).unlink()
+    said.clear()
+
+    def refuse(*_):
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr(local, "write_memory", refuse)
+    monkeypatch.setattr(manifest, "write_memory", refuse)
+    hubs.fingerprint(folder, said.append)
+    assert "cannot be remembered" in said[-1]
 
 
 def test_a_folder_that_cannot_be_loaded_or_is_none(folder, tmp_path):
@@ -177,6 +256,8 @@ def test_a_folder_that_cannot_be_loaded_or_is_none(folder, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="empty"):
         hubs.describe_folder(tmp_path / "empty")
+    with pytest.raises(InputError, match="no such folder"):
+        hubs.fingerprint(tmp_path / "none")
 
 
 def test_a_cache_that_may_only_be_read_still_checks(folder, reads, monkeypatch):

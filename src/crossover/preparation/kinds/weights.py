@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crossover import hubs
+from crossover.errors import CrossoverError
 from crossover.hubs.manifest import hash_files, visible_files
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ def _fetched(task: Task) -> None:
 
 def _local(task: Task) -> None:
     folder = Path(task.detail["path"])
-    manifest = hubs.describe_folder(folder)
+    manifest = hubs.describe_folder(folder, task.say)
+    if hubs.fingerprint_of(manifest) != task.recipe["fingerprint"]:
+        raise CrossoverError(f"{folder}: its files changed since the plan was made; run again")
     with task.store.create("weights", task.recipe, {"path": str(folder)}) as place:
         _write_manifest(manifest, place / "manifest.json")
 
