@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import docker
 import httpx
+import pandas as pd
 import psutil
 import pytest
 
@@ -20,6 +22,9 @@ from crossover.engines.endpoints import read_counters, reset_cache, server_info
 from crossover.environments import ensure, find_definition
 from crossover.launchers import LaunchError, ServerSpec, get_launcher, wait_ready
 from crossover.models import TinyModel, generate
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+from relay import Relay
 
 pytestmark = pytest.mark.real
 
@@ -118,6 +123,70 @@ def test_starts_streams_resets_counts_and_stops(engine, environment, model, tmp_
     assert (status.kind, status.forced) == ("stopped", False)
     assert not [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]
     assert environment.manifest["version"].startswith(ENGINES[engine][0].split("-")[1])
+
+
+# The parser's name, and the field that carries reasoning.
+REASONING = {"vllm": ("deepseek_r1", "reasoning"), "sglang": ("deepseek-r1", "reasoning_content")}
+THOUGHT_TOKENS, REQUESTS, OUTPUT_TOKENS = 40, 8, 96
+
+
+@pytest.fixture(scope="module")
+def thinking_model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("thinking")
+    generate(TinyModel(thinking_tokens=THOUGHT_TOKENS), folder)
+    return folder
+
+
+def bench(url, model, out):
+    """Runs `crossover bench` as a user does and returns its summary and the two tables."""
+    size = ["--random-input", "100", "--random-output", str(OUTPUT_TOKENS), "--requests", str(REQUESTS)]
+    command = [sys.executable, "-m", "crossover.cli", "bench", "--url", url, "--model", "tiny", "--json", *size]
+    command += ["--concurrency", "2", "--tokenizer", str(model / "tokenizer.json"), "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return json.loads(done.stdout), *(pd.read_parquet(out / f"{name}.parquet") for name in ("requests", "events"))
+
+
+def test_reasoning_stops_the_ttft_clock_and_content_the_ttfot_clock(engine, environment, thinking_model, tmp_path):
+    """What a relay on the way saw of the very same streams, read without the package, is the measure."""
+    parser, field = REASONING[engine]
+    server = get_launcher("process").start(
+        spec(engine, environment, thinking_model, arguments={"reasoning-parser": parser}), tmp_path
+    )
+    try:
+        wait_ready(server, get_engine(engine), Endpoint(server.base_url, "tiny"), READY_S)
+        before = read_counters(get_engine(engine), server.base_url)
+        with Relay(int(server.base_url.rpartition(":")[2])) as relay:
+            summary, requests, events = bench(relay.base_url, thinking_model, tmp_path / "bench")
+        after = read_counters(get_engine(engine), server.base_url)
+    finally:
+        server.stop(60)
+
+    seen = {answer.request_id: answer for answer in relay.answers}
+    assert summary["requests"] == {"ok": REQUESTS, "failed": 0, "incomplete": 0}
+    for row in requests.itertuples():
+        answer, mine = seen[row.request_id], events[events["request"] == row.request]
+        for kind, name in (("reasoning", field), ("content", "content")):
+            handed_over, done = answer.first(name)
+            # The kernel stamps a segment on the loopback while it is handed over, or soon after where it is busy;
+            # the other kind's first event is 40 steps away.
+            assert handed_over <= mine.loc[mine["kind"] == kind, "t_kernel_ns"].min() <= done + 50_000_000, kind
+        assert row.completion_tokens == answer.usage()["completion_tokens"] == OUTPUT_TOKENS
+        shown = "".join(c["delta"].get(field) or "" for event, _ in answer.events() for c in event["choices"])
+        assert len(shown.split()) == THOUGHT_TOKENS
+
+    # The figures are the means of these very spans.
+    for figure, name in (("ttft_s", field), ("ttfot_s", "content")):
+        spans = [(seen[row.request_id].first(name)[0] - row.sent_ns) / 1e9 for row in requests.itertuples()]
+        assert summary[figure]["mean"] == pytest.approx(sum(spans) / REQUESTS, abs=0.02), figure
+    # Every token of the streams, those of the probe too, is in the engine's counter, and ours in the summary.
+    assert summary["tokens"]["completion"] == REQUESTS * OUTPUT_TOKENS
+    streamed = sum(answer.usage()["completion_tokens"] for answer in relay.answers if answer.raw.startswith(OK))
+    assert after["generation_tokens"] - before["generation_tokens"] == streamed
+    assert events.loc[events["tokens"] > 0, "tokens"].sum() == pytest.approx(REQUESTS * OUTPUT_TOKENS, abs=REQUESTS)
+
+
+OK = b"HTTP/1.1 200"
 
 
 def test_a_wrong_flag_is_told_by_its_own_words(engine, environment, model, tmp_path):
