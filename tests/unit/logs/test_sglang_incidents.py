@@ -1,5 +1,7 @@
 """Incidents of SGLang: kind, count over lines and ranks, severity; lines stand as the engine prints them."""
 
+# ruff: noqa: E501 (lines stand as the engine prints them)
+
 from __future__ import annotations
 
 import pytest
@@ -151,3 +153,52 @@ def test_all_reduce_on_nccl_is_no_other_kernel_and_hides_none() -> None:
     messages = {item.kind: item.message for item in found}
     assert set(messages) == {"allreduce_fallback", "fallback_kernel"}
     assert "verifies drafts" in messages["fallback_kernel"]
+
+
+def test_request_that_was_shortened_is_told_apart_from_one_that_was_refused() -> None:
+    """With automatic truncation the request runs, with fewer tokens than planned."""
+    found = incidents_of(
+        AT
+        + "The input (140000 tokens) is longer than the model's context length (131072 tokens). Truncating the input.",
+        AT + "The input (140000 tokens) is longer than the model's context length (131072 tokens).",
+        AT
+        + "Requested token count exceeds the model's maximum context length of 131072 tokens. You requested a total.",
+    )
+    assert [(item.kind, item.count) for item in found] == [("request_too_long", 1), ("request_too_long", 2)]
+    assert "shortened" in found[0].advice
+    assert "shortened" not in found[1].advice
+
+
+def test_shortened_to_the_pool_is_the_pool_s_fault() -> None:
+    limits = (
+        "[2026-07-01 10:00:00 TP0] max_total_num_tokens=59868, chunked_prefill_size=4096, max_prefill_tokens=16384, "
+        "max_running_requests=64, context_len=163840, available_gpu_mem=3.00 GB"
+    )
+    line = (
+        AT + "Request length is longer than the KV cache pool size or the max context length. Truncated. "
+        "len(req.origin_input_ids)=160062, max_req_input_len=59862."
+    )
+    assert [item.kind for item in incidents_of(limits, line)] == ["context_exceeds_pool", "context_exceeds_pool"]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "severity"),
+    [
+        ("Using default MoE kernel config. Performance might be sub-optimal! Config file not found at /x", "fallback_kernel", "note"),
+        ("Using default W8A8 Block FP8 kernel config. Performance might be sub-optimal! Config file not found at /x", "fallback_kernel", "note"),
+        ("The current platform does not support Intel AMX, will fallback to torch_native backend.", "fallback_kernel", "warning"),
+        ("Qwen9ForCausalLM has no SGLang implementation, falling back to Transformers implementation.", "fallback_kernel", "warning"),
+        ("retract_decode: aborted last request 3f2a due to OOM", "context_exceeds_pool", "error"),
+        ("LONG GARBAGE COLLECTION DETECTED | Generation 2 | Duration: 4.1234s | # Objects: gen0=1", "stalled", "warning"),
+    ],
+)  # fmt: skip
+def test_what_costs_speed_or_requests(line: str, kind: str, severity: str) -> None:
+    assert [(item.kind, item.severity, item.count) for item in incidents_of(AT + line)] == [(kind, severity, 1)]
+
+
+def test_kernel_that_is_compiled_while_serving() -> None:
+    found = incidents_of(
+        "[2026-11-01 06:04:30] The server is fired up and ready to roll!",
+        "[2026-11-01 06:06:20 TP0] Triton kernel '_fwd' took 3.21 s to compile after serving started. It can stall.",
+    )
+    assert [(item.kind, item.severity) for item in found] == [("jit_compile", "warning")]

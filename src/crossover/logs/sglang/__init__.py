@@ -5,7 +5,18 @@ May import `crossover.logs` modules outside the other engines' packages.
 
 from __future__ import annotations
 
-from crossover.logs.sglang import batches, compiling, config, graphs, incidents, pools, startup, usual
+from crossover.logs.sglang import (
+    adjusted,
+    batches,
+    compiling,
+    config,
+    failures,
+    graphs,
+    incidents,
+    pools,
+    startup,
+    usual,
+)
 from crossover.logs.sglang.finish import finish
 from crossover.logs.table import LogTable
 
@@ -18,6 +29,8 @@ TABLE = LogTable(
         *compiling.KINDS,
         *graphs.KINDS,
         *config.KINDS,
+        *adjusted.KINDS,
+        *failures.KINDS,
         *incidents.KINDS,
     ),
     finish=finish,

@@ -1,43 +1,21 @@
-"""What goes wrong in SGLang: retraction, crashes, failed warm-up, fallbacks, limits that were cut."""
+"""What costs an SGLang server speed or requests: retraction, fallbacks, compiling late, limits that were cut."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from crossover.logs.builder import Builder
 from crossover.logs.incidents import Kind, Severity
 from crossover.logs.lines import Line
-from crossover.logs.sglang.repeats import Repeats
+from crossover.logs.sglang.events import new_event, warn
 from crossover.logs.table import LineKind, kind
 
-_NO_PROXY = "set no_proxy=127.0.0.1,localhost,0.0.0.0: the server's request to itself went through a proxy"
 _CONTEXT_SLACK = 64  # the engine keeps some tokens back from both limits
-
-
-def _new_event(builder: Builder, line: Line, *fingerprint: object) -> bool:
-    """Whether no other rank told of this event yet."""
-    seen = builder.facts.get("sglang_events")
-    if seen is None:
-        seen = builder.facts["sglang_events"] = Repeats[None](lambda row: None)
-    return seen.add(fingerprint, line.rank, line, None)
-
-
-def _warn(
-    what: Kind, *, advice: str | None = None, severity: Severity | None = None
-) -> Callable[[Builder, Line, re.Match[str]], None]:
-    """A handler that records one event a line, once for all ranks."""
-
-    def handle(builder: Builder, line: Line, match: re.Match[str]) -> None:
-        if _new_event(builder, line, what):
-            builder.incidents.add(what, line, advice=advice, severity=severity)
-
-    return handle
 
 
 def _retraction(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """Counts the requests, not the lines: one line may retract several."""
-    if _new_event(builder, line, Kind.RETRACTION, match[0]):
+    if new_event(builder, line, Kind.RETRACTION, match[0]):
         builder.incidents.add(Kind.RETRACTION, line, count=int(match[1]))
 
 
@@ -47,58 +25,44 @@ def _too_long(builder: Builder, line: Line, match: re.Match[str]) -> None:
     context = builder.single.get("context_length")
     pool = context is None or limit < context - _CONTEXT_SLACK
     what = Kind.CONTEXT_EXCEEDS_POOL if pool else Kind.REQUEST_TOO_LONG
-    if _new_event(builder, line, what, wanted, limit):
+    if new_event(builder, line, what, wanted, limit):
         builder.incidents.add(what, line, severity=Severity.ERROR)
 
 
-def _exception(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """An exception that reaches the loop of a process ends the server."""
-    if _new_event(builder, line, Kind.SCHEDULER_EXCEPTION):
-        builder.incidents.add(Kind.SCHEDULER_EXCEPTION, line)
-    _died(builder, line, match)
+_LENGTHS = re.compile(r"origin_input_ids\)=(\d{1,12}).{0,20}max_req_input_len=(\d{1,12})")
+_SHORTENED = "the request was shortened without an error: its tokens are not those that were planned"
 
 
-def _died(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """A server dies once, however many of its processes say so."""
-    if not builder.dead:
-        builder.incidents.add(Kind.ENGINE_DIED, line)
-    builder.dead = True
-
-
-def _warmup_failed(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    builder.not_ready()
-    builder.dead = True
-    builder.incidents.add(
-        Kind.WARMUP_FAILED,
-        line,
-        advice=f"check the error below this line; if it is a 502 or a refused connection, {_NO_PROXY}",
-    )
+def _shortened(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """With --allow-auto-truncate a request that is too long runs all the same, with fewer tokens."""
+    lengths = _LENGTHS.search(line.text)
+    limit = int(lengths[2]) if lengths else None
+    context = builder.single.get("context_length")
+    pool = limit is not None and context is not None and limit < context - _CONTEXT_SLACK
+    what = Kind.CONTEXT_EXCEEDS_POOL if pool else Kind.REQUEST_TOO_LONG
+    if new_event(builder, line, what, match[0], lengths and lengths.groups()):
+        builder.incidents.add(what, line, advice=_SHORTENED, key="shortened")
 
 
 def _jit(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """Compiling while it starts costs start-up time; afterwards it costs somebody's latency."""
     late = builder.ready_seen
-    if _new_event(builder, line, Kind.JIT_COMPILE, match[0]):
+    if new_event(builder, line, Kind.JIT_COMPILE, match[0]):
         builder.incidents.add(
             Kind.JIT_COMPILE, line, severity=None if late else Severity.NOTE, key="late" if late else "start",
             advice=None if late else "compiled during start-up: no request waited, but the start took longer",
         )  # fmt: skip
 
 
-def _page_size(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    builder.configure({"block_size": int(match[1])})
-    if _new_event(builder, line, Kind.CONFIG_ADJUSTED, match[0]):
-        builder.incidents.add(Kind.CONFIG_ADJUSTED, line, key="page_size")
-
-
 def _capped(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    if _new_event(builder, line, Kind.CONCURRENCY_CAPPED):
+    if new_event(builder, line, Kind.CONCURRENCY_CAPPED):
         builder.incidents.add(Kind.CONCURRENCY_CAPPED, line)
 
 
 _FELL_BACK = (
     r"(?i:fall(?:s|ing)? ?back|fell back|roll(?:ing)? back) (?:to|from)\b.{0,60}?"
-    r"\b(?i:triton|nccl(?! all-?reduce)|eager|slow\w*|legacy|unfused|standard implementation|regular|pytorch|generic)\b"
+    r"\b(?i:triton|nccl(?! all-?reduce)|eager|slow\w*|legacy|unfused|standard implementation|regular|pytorch|generic"
+    r"|torch_native|transformers implementation|sequential|greedy)\b"
 )
 
 KINDS: tuple[LineKind, ...] = (
@@ -115,94 +79,43 @@ KINDS: tuple[LineKind, ...] = (
         _too_long,
     ),
     kind(
-        "exception",
+        "input_shortened",
+        ("max context length. Truncated", "longer than the KV cache pool size", ". Truncating "),
+        r"Request length is longer than the KV cache pool size|(?:The input \(|Requested token count \()\d.{0,120}"
+        r"context length \(\d{1,12} tokens\)\. Truncating (?:the input|max_new_tokens)",
+        _shortened,
+        figure=False,
+    ),
+    kind(
+        "input_refused",
         (
-            "hit an exception",
-            "Exception in ControllerSingle",
-            "Exception in ControllerMulti",
-            "Exception in ModelTpServer",
-            "Exception in run_tp_server",
+            "longer than the model's context length",
+            "exceeds the model's maximum context length",
+            "prompt is too long after",
         ),
-        r"\w+ hit an exception|Exception in (?:Controller(?:Single|Multi)|ModelTpServer|run_tp_server)",
-        _exception,
+        r"The input \(\d{1,12} tokens\) is longer than the model's context length \(\d{1,12} tokens\)\.(?! Trunc)"
+        r"|Requested token count exceeds the model's maximum context length|Multimodal prompt is too long after",
+        warn(Kind.REQUEST_TOO_LONG),
         figure=False,
+        joins=False,
     ),
     kind(
-        "child_died",
-        (
-            "eceived sigquit from a child proces",
-            "SIGQUIT received. signum",
-            "Received SIGQUIT from scheduler",
-            "scheduler is dead. Please check",
-            "crashed with exit code",
-            "unexpectedly failed with an exit code",
-        ),
-        r"[Rr]eceived sigquit from a child proces|SIGQUIT received\. signum|Received SIGQUIT from scheduler"
-        r"|scheduler is dead\. Please check|crashed with exit code|unexpectedly failed with an exit code",
-        _died,
-        figure=False,
-    ),
-    kind(
-        "port_in_use_at_start",
-        "Port is already in use. dist_init_port",
-        r"Port is already in use\. dist_init_port",
-        _warn(Kind.PORT_IN_USE),
-        figure=False,
-    ),
-    kind(
-        "page_size_changed",
-        ("hange page_size to", "hanging page_size from"),
-        r"[Cc]hang(?:e|ing) page_size (?:from \d+ )?to (\d+)",
-        _page_size,
-        figure=False,
-    ),
-    kind(
-        "warmup_failed",
-        "Initialization failed. warmup error",
-        r"Initialization failed\. warmup error",
-        _warmup_failed,
-        figure=False,
-    ),
-    kind(
-        "health_check",
-        "Health check failed. Server couldn't get a response",
-        r"Health check failed\. Server couldn't get a response",
-        _warn(Kind.HEALTH_CHECK_FAILED),
-        figure=False,
-    ),
-    kind(
-        "watchdog",
-        ("Watchdog timeout (", "watchdog timeout (", "Watchdog Timeout"),
-        r"[Ww]atchdog [Tt]imeout",
-        _warn(
-            Kind.STALLED,
+        "retraction_aborted",
+        "retract_decode: aborted",
+        r"retract_decode: aborted (?:last )?request",
+        warn(
+            Kind.CONTEXT_EXCEEDS_POOL,
             severity=Severity.ERROR,
-            advice="a forward pass did not end in time: look at what all ranks did last",
+            advice="the pool could not hold this request even alone: it was ended; lower the lengths",
+            key="aborted",
         ),
-        figure=False,
-    ),
-    kind(
-        "no_memory_for_pool",
-        "Not enough memory. Please try to increase --mem-fraction-static",
-        r"Not enough memory\. Please try to increase --mem-fraction-static",
-        _warn(
-            Kind.KV_TOO_SMALL,
-            advice="weights leave no room for the token pool: raise --mem-fraction-static, or use more GPUs",
-        ),
-        figure=False,
-    ),
-    kind(
-        "gpu_occupied",
-        "The memory capacity is unbalanced",
-        r"The memory capacity is unbalanced",
-        _warn(Kind.GPU_OCCUPIED),
         figure=False,
     ),
     kind(
         "batch_out_of_memory",
         "out of memory. Try to lower your batch size",
         r"\w+ out of memory\. Try to lower your batch size",
-        _warn(
+        warn(
             Kind.OUT_OF_MEMORY,
             advice="the token pool could not hold the batch: lower the concurrency or the length",
         ),
@@ -223,14 +136,14 @@ KINDS: tuple[LineKind, ...] = (
         "graph_sizes_capped",
         "CUDA graph max_bs=",
         r"decode CUDA graph max_bs=(\d+) < max_running_requests=(\d+)",
-        _warn(Kind.GRAPH_SIZES_CAPPED),
+        warn(Kind.GRAPH_SIZES_CAPPED),
         figure=False,
     ),
     kind(
         "fp8_kv_scale_default",
         ("no scaling factors provided", "Defaulting to KV cache scaling factors"),
         r"(?:FP8 KV cache but no scaling factors provided|Defaulting to KV cache scaling factors = 1\.0)",
-        _warn(Kind.FP8_KV_SCALE_DEFAULT),
+        warn(Kind.FP8_KV_SCALE_DEFAULT),
         figure=False,
     ),
     kind(
@@ -246,28 +159,28 @@ KINDS: tuple[LineKind, ...] = (
         r"(?:C\w+ ?[Aa]ll[Rr]educe(?:V2)? is disabled|Setup Custom allreduce failed"
         r"|multicast operations are not supported|with multicast is unavailable"
         r"|falling back to NCCL all-reduce)",
-        _warn(Kind.ALLREDUCE_FALLBACK),
+        warn(Kind.ALLREDUCE_FALLBACK),
         figure=False,
     ),
     kind(
         "scale_format",
         "scale_fmt of checkpoint is not ue8m0",
         r"DeepG[Ee][Mm][Mm] is enabled but the scale_fmt of checkpoint is not ue8m0",
-        _warn(Kind.QUANTIZATION_MISMATCH),
+        warn(Kind.QUANTIZATION_MISMATCH),
         figure=False,
     ),
     kind(
         "draft_window_ignored",
         ("Ignoring --speculative-draft-window-size", "--speculative-draft-window-size has no effect"),
         r"(?:Ignoring --speculative-draft-window-size=\d+|--speculative-draft-window-size has no effect)",
-        _warn(Kind.CONFIG_ADJUSTED),
+        warn(Kind.CONFIG_ADJUSTED),
         figure=False,
     ),
     kind(
         "kernel_fallback",
-        ("alling back to", "ell back to", "alls back to", "alling back from"),
+        ("alling back to", "ell back to", "alls back to", "alling back from", "will fallback to "),
         _FELL_BACK,
-        _warn(Kind.FALLBACK_KERNEL),
+        warn(Kind.FALLBACK_KERNEL),
         figure=False,
     ),
     kind(
@@ -276,10 +189,14 @@ KINDS: tuple[LineKind, ...] = (
             "Entering DeepGEMM JIT",
             "DeepGEMM JIT Compiling for",
             "Building the PTX",
-            "CuTe DSL KDA kernel compiled",
+            "DSL KDA kernel compiled",
+            "DSL GDN kernel compiled",
+            "to compile after serving started",
+            "attention: compiling for",
         ),
-        r"Entering DeepGEMM JIT[\w -]{1,40}|DeepGEMM JIT Compiling for <[^>]{1,80}>.{0,60}"
-        r"|Building the PTX[\w ]{1,40}|CuTe DSL KDA kernel compiled.{0,80}",
+        r"Entering DeepGEMM JIT[\w -]{1,40}|DeepGEMM JIT Compiling for <[^>]{1,80}>.{0,60}|Building the PTX[\w ]{1,40}"
+        r"|CuTe DSL (?:KDA|GDN) kernel compiled.{0,80}|Triton kernel '.{1,80}' took [\d.]+ s to compile after serving"
+        r"|\w+ attention: compiling for S=\d.{0,40}",
         _jit,
         figure=False,
     ),
@@ -287,17 +204,30 @@ KINDS: tuple[LineKind, ...] = (
         "autotune_skipped",
         "autotune skipped",
         r"FlashInfer (?:extend )?autotune skipped",
-        _warn(Kind.AUTOTUNE_DISABLED),
+        warn(Kind.AUTOTUNE_DISABLED),
         figure=False,
     ),
     kind(
-        "leak",
-        "memory leak detected",
-        r"memory leak detected",
-        _warn(
+        "untuned_kernel",
+        "Performance might be sub-optimal! Config file not found",
+        r"Using default (?:MoE|W8A8|[\w ]{1,30}) ?(?:[\w ]{0,30})config\. Performance might be sub-optimal!",
+        warn(
+            Kind.FALLBACK_KERNEL,
+            severity=Severity.NOTE,
+            advice="no tuned configuration for this shape on this device: tune it, or name it in the comparison",
+            key="untuned",
+        ),
+        figure=False,
+        joins=False,
+    ),
+    kind(
+        "garbage_collection",
+        "LONG GARBAGE COLLECTION DETECTED",
+        r"LONG GARBAGE COLLECTION DETECTED",
+        warn(
             Kind.STALLED,
-            severity=Severity.ERROR,
-            advice="the pool's books do not close: the server ends itself; report it with the version",
+            advice="Python's garbage collector stopped this process: freeze it after the warm-up (/freeze_gc)",
+            key="garbage",
         ),
         figure=False,
     ),

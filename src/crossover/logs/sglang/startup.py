@@ -222,6 +222,11 @@ def _limits(builder: Builder, line: Line, match: re.Match[str]) -> None:
     at.left_gib = float(left) if left else at.left_gib
 
 
+def _context_above_pool(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """The engine's own warning (0.5.23), with the capacity that all context-parallel ranks have together."""
+    _pool_below_context(builder, line, int(match[1]), int(match[2]))
+
+
 def _timings(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """The engine's own summary (0.5.18 and later); the whole scheduler is what "engine init" means here."""
     found = {name: float(value) for name, value in re.findall(r"\b(\w+)=(\d+(?:\.\d+)?)", match[1])}
@@ -262,6 +267,12 @@ KINDS: tuple[LineKind, ...] = (
         r"(?<![\w.])max_total_num_tokens=(\d{1,15})(?:, \w+=-?[\d.]+){0,12}",
         _limits,
         figure=False,
+    ),
+    kind(
+        "context_above_pool",
+        "fewer than --context-length",
+        r"KV pool holds (\d{1,15}) tokens, fewer than --context-length (\d{1,15})",
+        _context_above_pool,
     ),
     kind("timings", "Engine startup timings", r"Engine startup timings \(s\): (.*)", _timings),
     kind(

@@ -1,0 +1,116 @@
+"""Failures of SGLang's start and deaths of its server: kind, cause and advice; lines stand as the engine prints them."""
+
+# ruff: noqa: E501 (lines stand as the engine prints them)
+
+from __future__ import annotations
+
+import pytest
+
+from crossover.logs import read_log
+from crossover.logs.model import Incident
+
+AT = "[2026-08-10 06:00:01 TP0] "
+
+
+def incidents_of(*lines: str) -> list[Incident]:
+    return list(read_log(lines, "sglang").incidents)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("Scheduler or DataParallelController 4121 terminated with -9", "engine_died"),
+        ("Child process unexpectedly failed with exitcode=-11. pid=77", "engine_died"),
+        ("Fatal Python error: Segmentation fault", "engine_died"),
+        ("Memory access fault by GPU node-3 (Agent handle: 0x55e0) on address 0x7f00. Reason: Unknown.", "engine_died"),
+        ("Prefill disaggregation mode warm Up Failed, status code: 500", "warmup_failed"),
+        ("Disaggregation warmup failed (mode=prefill), status codes: [503]", "warmup_failed"),
+        ("Weights are not ready after waiting 120 seconds. Consider increasing SGLANG_WAIT", "start_timeout"),
+        ("RuntimeError: NCCL port at 30005 is not available in 30 seconds. ", "port_in_use"),
+        ("RuntimeError: Not enough GPU memory for hybrid (mamba/linear-attention) state cache.", "kv_too_small"),
+        ("launch_server.py: error: argument --attention-backend: invalid choice: 'fa9'", "model_unsupported"),
+        ("Decode handshake failed for request rank=0 decode_req.req.rid='x'", "kv_transfer_failed"),
+        ("Losing connection with prefill instance (bootstrap_addr: 10.0.0.2:8998), 4 requests", "kv_transfer_failed"),
+        ("KV cache pool leak detected!", "stalled"),
+        ("Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)", "stalled"),
+    ],
+)
+def test_each_wording_is_one_incident_of_its_kind(line: str, kind: str) -> None:
+    assert [(item.kind, item.count) for item in incidents_of(AT + line)] == [(kind, 1)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Scheduler or DataParallelController 4121 terminated with 0",
+        "Attach HiCache storage backend failed for request 12",
+        "INFO:     10.0.0.1:5 - client Killed its request",
+        "[2026-08-10 06:00:01] Traceback (most recent call last):",
+    ],
+)
+def test_what_only_sounds_alike_is_no_incident(line: str) -> None:
+    assert incidents_of(line) == []
+
+
+def test_suggested_fraction_becomes_the_advice() -> None:
+    line = (
+        "ValueError: Loaded weights leave no GPU memory for the KV cache under --mem-fraction-static=0.88. "
+        "Raise --mem-fraction-static above {} (minimum viable = 1 - available/pre = 0.9467)."
+    )
+    (good,) = incidents_of(line.format("0.947"))
+    assert good.kind == "kv_too_small"
+    assert "above 0.947, as the engine says" in good.advice
+    wrong = incidents_of(line.format("1.034"))
+    assert [item.kind for item in wrong] == ["kv_suggestion_wrong", "kv_too_small"]
+    assert "1.034" not in wrong[1].advice
+
+
+def test_traceback_of_a_rank_in_0_3_is_its_death() -> None:
+    """0.3 prints the traceback of a scheduler without a word before it."""
+    found = incidents_of(
+        "[2024-10-22 06:31:49 TP12] Traceback (most recent call last):",
+        '  File "/opt/sglang/srt/model_executor/cuda_graph_runner.py", line 162, in __init__',
+        "RuntimeError: Plan failed",
+    )
+    assert [item.kind for item in found] == ["scheduler_exception", "engine_died"]
+    assert "Plan failed" in found[1].message
+
+
+def test_error_without_a_text_is_a_cause_too() -> None:
+    found = incidents_of(
+        AT + "Scheduler hit an exception: Traceback (most recent call last):",
+        '  File "/opt/sglang/srt/managers/scheduler.py", line 387, in event_loop_normal',
+        "    assert self.chunked_req is None",
+        "AssertionError",
+        "",
+    )
+    assert "Root cause: AssertionError" in found[0].message
+
+
+@pytest.mark.parametrize("word", ["Killed", "已杀死", "sglang-1  | Killed"])
+def test_killed_counts_where_nothing_failed_before(word: str) -> None:
+    begin = "[2025-03-03 06:49:28 TP5] Load weight begin. avail mem=78.41 GB"
+    assert [item.kind for item in incidents_of(begin, word)] == ["killed"]
+    died = incidents_of(begin, AT + "Scheduler hit an exception: Traceback (most recent call last):", word)
+    assert [item.kind for item in died] == ["scheduler_exception", "engine_died"]
+
+
+def test_exit_code_of_a_dead_scheduler_tells_who_ended_it() -> None:
+    """-9 without an exception is the host's work; after an exception it is the server's own cleaning up."""
+    lines = ("Rank 0 scheduler is dead. Please check if there are relevant logs.", "Exit code: -9")
+    assert [item.kind for item in incidents_of(*(AT + line for line in lines))] == ["engine_died", "killed"]
+    failed = AT + "Scheduler hit an exception: Traceback (most recent call last):"
+    kinds = [item.kind for item in incidents_of(failed, *(AT + line for line in lines))]
+    assert kinds == ["scheduler_exception", "engine_died"]
+
+
+@pytest.mark.parametrize(("status", "part"), [(502, "a proxy answered"), (500, "the server itself failed")])
+def test_status_of_the_warmup_request_says_who_failed(status: int, part: str) -> None:
+    (incident,) = incidents_of(
+        AT + "Initialization failed. warmup error: Traceback (most recent call last):",
+        '    assert res.status_code == 200, f"{res=}, {res.text=}"',
+        f"AssertionError: res=<Response [{status}]>, res.text=''",
+    )
+    assert incident.kind == "warmup_failed"
+    assert f"HTTP {status}" in incident.message
+    assert part in incident.message
