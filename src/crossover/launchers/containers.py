@@ -3,7 +3,7 @@ there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,14 @@ class Inside:
     model_name: str
 
 
-def inside(spec: ServerSpec, engine: Engine, address: tuple[str, int]) -> Inside:
+def is_folder(path: str) -> bool:
+    """Says whether a folder lies there on this machine."""
+    return Path(path).is_dir()
+
+
+def inside(
+    spec: ServerSpec, engine: Engine, address: tuple[str, int], is_here: Callable[[str], bool] = is_folder
+) -> Inside:
     """Returns the server as it is within a container, where weights lie in fixed folders whatever their place
     here.
 
@@ -51,9 +58,10 @@ def inside(spec: ServerSpec, engine: Engine, address: tuple[str, int]) -> Inside
             what an image with the simulated engine is told.
         engine: its engine.
         address: host and port on which it listens inside.
+        is_here: tells a folder of this machine, which is mounted, from a name that only hub or image knows.
     """
-    model, model_mount = _place(spec.model_path, TARGET_FOLDER)
-    draft, draft_mount = _place(spec.draft_path, DRAFT_FOLDER) if spec.draft_path else (None, ())
+    model, model_mount = _place(spec.model_path, TARGET_FOLDER, is_here)
+    draft, draft_mount = _place(spec.draft_path, DRAFT_FOLDER, is_here) if spec.draft_path else (None, ())
     command = engine.command(
         spec.arguments,
         model_path=model,
@@ -69,9 +77,8 @@ def inside(spec: ServerSpec, engine: Engine, address: tuple[str, int]) -> Inside
     return Inside(command, environment, mounts, name)
 
 
-def _place(path: str, folder: str) -> tuple[str, tuple[Mount, ...]]:
-    # What is no folder here is a hub's name, or a path that only the image knows.
-    if not Path(path).is_dir():
+def _place(path: str, folder: str, is_here: Callable[[str], bool]) -> tuple[str, tuple[Mount, ...]]:
+    if not is_here(path):
         return path, ()
     return folder, (Mount(str(Path(path).resolve()), folder),)
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import docker
 import psutil
-from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import Container
 from docker.types import DeviceRequest, Ulimit
 from docker.types import Mount as DockerMount
@@ -145,7 +145,8 @@ class DockerLauncher:
         record = new_record(self.kind, spec.label)
         record = replace(record, details={"name": f"crossover-{spec.label[:16]}-{record.launch[:8]}"})
         secrets = secret_values(spec)
-        settings = _settings(spec, within, address, network, secrets, record)
+        settings = container_settings(spec, within, address) | _ours(spec, record)
+        settings["environment"] |= {**secrets, MARKER: spec.label, LAUNCH_MARKER: record.launch}
         (live_dir / "engine.log").unlink(missing_ok=True)
         write_record(record, live_dir)  # before there is anything to leave behind
         try:
@@ -208,7 +209,7 @@ def remove(container: Container) -> None:
 def _create(client: docker.DockerClient, settings: dict[str, Any]) -> Container:
     try:
         container = client.containers.create(**settings)
-    except ImageNotFound:
+    except NotFound:
         raise LaunchError(
             "image_missing", f"the image {settings['image']} is not on this machine; run the image step first"
         ) from None
@@ -227,23 +228,26 @@ def _words(error: DockerException) -> str:
     return str(getattr(error, "explanation", None) or error).splitlines()[0][:300]
 
 
-def _settings(
-    spec: ServerSpec,
-    within: Inside,
-    address: tuple[str, int],
-    network: str,
-    secrets: Mapping[str, str],
-    record: LaunchRecord,
-) -> dict[str, Any]:
+def _ours(spec: ServerSpec, record: LaunchRecord) -> dict[str, Any]:
+    """Returns what makes a container known as ours."""
+    return {"name": record.details["name"], "labels": {LABEL: spec.label, LAUNCH_LABEL: record.launch}}
+
+
+def container_settings(spec: ServerSpec, within: Inside, address: tuple[str, int]) -> dict[str, Any]:
+    """Returns what the Docker API is asked for, secrets and our marks left out.
+
+    Args:
+        spec: the server wanted.
+        within: the same as it is in the container.
+        address: host and port on which clients of this machine reach it.
+    """
     options = spec.options
-    marks = {MARKER: spec.label, LAUNCH_MARKER: record.launch}
+    network = str(options.get("network") or "host")
     settings: dict[str, Any] = {
         "image": str(options["image"]),
-        "name": record.details["name"],
         "entrypoint": [within.command[0]],
         "command": list(within.command[1:]),
-        "environment": {**within.environment, **secrets, **marks},
-        "labels": {LABEL: spec.label, LAUNCH_LABEL: record.launch},
+        "environment": dict(within.environment),
         "mounts": [DockerMount(m.target, m.source, type="bind", read_only=m.read_only) for m in within.mounts],
         "network_mode": network,
         "cap_drop": ["ALL"],
