@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from crossover.logs.builder import Builder
 from crossover.logs.crash import root_cause
 from crossover.logs.diagnoses import diagnose
-from crossover.logs.incidents import Kind
+from crossover.logs.incidents import Kind, Severity
 from crossover.logs.model import Diagnosis, EngineReport, Incident, Startup
 
 if TYPE_CHECKING:
@@ -33,9 +33,10 @@ def assemble(reader: LogReader) -> EngineReport:
     shared = next(builder for builder in reader.builders if builder.engine is None)
     engines = [builder for builder in reader.builders if builder.engine is not None]
     if reader.engine == "auto":
-        chosen = max(engines, key=lambda builder: builder.votes)
+        shape = guess(reader.sample)  # engines share some wordings, so that votes may be equal
+        chosen = max(engines, key=lambda builder: (builder.votes, builder.engine == shape))
         if not chosen.votes:
-            chosen = next((one for one in engines if one.engine == guess(reader.sample)), Builder(None))
+            chosen = next((one for one in engines if one.engine == shape), Builder(None))
     else:
         chosen = next(builder for builder in engines if builder.engine == reader.engine)
     table = next((table for table in tables() if table.engine == chosen.engine), None)
@@ -68,7 +69,7 @@ def assemble(reader: LogReader) -> EngineReport:
 _SIGNS = {
     "vllm": re.compile(
         r"(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d "
-        r"\[?[\w/]{1,60}\.py:\d|\((?:APIServer|EngineCore|VllmWorker)"
+        r"\[?[\w/]{1,60}\.py:\d|\((?:APIServer|EngineCore|VllmWorker|Worker_|RayWorkerWrapper)"
         r"|/vllm/(?:v1|engine|entrypoints|worker)/|\bvllm serve\b|vllm\.entrypoints"
     ),
     "sglang": re.compile(
@@ -110,7 +111,8 @@ def _incidents(chosen: Builder, shared: Builder, diagnoses: list[Diagnosis]) -> 
         if incident.kind in (Kind.ENGINE_DIED, Kind.SCHEDULER_EXCEPTION):
             below = root_cause(shared, number - 1, number + _TRACEBACK_LINES)
             above = root_cause(shared, previous, number) if incident.kind == Kind.ENGINE_DIED else None
-            cause, previous = above or below, number
+            cause = above or below or _earlier(found, previous, number)
+            previous = number
             if cause is not None:
                 incident = dataclasses.replace(
                     incident,
@@ -119,6 +121,15 @@ def _incidents(chosen: Builder, shared: Builder, diagnoses: list[Diagnosis]) -> 
                 )
         result.append(incident)
     return result + _diagnosed(diagnoses, {incident.kind for incident in result})
+
+
+def _earlier(found: list[tuple[int, Incident]], after: int, before: int) -> str | None:
+    """The first error of another kind between two lines: no exception was printed, but what happened was."""
+    kinds = (Kind.ENGINE_DIED, Kind.SCHEDULER_EXCEPTION, Kind.HEALTH_CHECK_FAILED)
+    for number, incident in found:
+        if after < number <= before and incident.severity == Severity.ERROR and incident.kind not in kinds:
+            return incident.message
+    return None
 
 
 def _diagnosed(diagnoses: list[Diagnosis], known: set[str]) -> list[Incident]:

@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import re
 
-from crossover.logs.builder import Builder
+from crossover.logs import refusals
+from crossover.logs.builder import Builder, rank_label
 from crossover.logs.crash import remember_error
 from crossover.logs.diagnoses import evidence_kinds
-from crossover.logs.incidents import Kind
-from crossover.logs.lines import Line, message_of
+from crossover.logs.incidents import Kind, Severity
+from crossover.logs.lines import Line
 from crossover.logs.table import Handler, LogTable, kind
 
 
-def event(incident: Kind, *, key: str = "", fatal: bool = False, repeats: bool = True) -> Handler:
-    """A handler that records one incident; `fatal` if the server cannot be used after it."""
+def event(
+    incident: Kind,
+    *,
+    key: str = "",
+    fatal: bool = False,
+    repeats: bool = True,
+    each_process: bool = False,
+    cause: bool = False,
+    advice: str | None = None,
+) -> Handler:
+    """A handler that records one incident.
+
+    Args:
+        fatal: the server cannot be used after it.
+        each_process: several processes pass the same event on; the busiest one counts.
+        cause: it may be the root cause of a crash, though it is no exception.
+    """
 
     def handle(builder: Builder, line: Line, match: re.Match[str]) -> None:
-        builder.incidents.add(incident, line, key=key, repeats=repeats)
+        rank = rank_label(line) if each_process else None
+        builder.incidents.add(incident, line, key=key, repeats=repeats, rank=rank, advice=advice)
+        if cause:
+            remember_error(builder, line, line.message)
         if fatal:
             builder.dead = True
 
@@ -30,9 +49,18 @@ def started(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 def port_in_use(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """Another process holds the port. The server had announced itself before it noticed."""
-    port = re.search(r"\('[\d.:a-f]{0,40}', (\d{1,5})\)|port:? (\d{1,5})", line.text)
+    if _RETRIES.search(line.text):
+        builder.incidents.add(
+            Kind.PORT_IN_USE,
+            line,
+            severity=Severity.NOTE,
+            advice="the engine took another port by itself",
+            key="retried",
+        )
+        return
+    port = re.search(r"\('[\d.:a-f]{0,40}', (\d{1,5})\)|[Pp]ort:? (\d{1,5})|addr='[^'\n]{0,80}:(\d{1,5})'", line.text)
     holder = re.search(r"psutil\.Process\(pid=(\d{1,9})", line.text)
-    number = (port[1] or port[2]) if port else None
+    number = (port[1] or port[2] or port[3]) if port else None
     if number:
         builder.facts["port"] = number
     if holder:
@@ -46,24 +74,34 @@ def port_in_use(builder: Builder, line: Line, match: re.Match[str]) -> None:
     builder.not_ready()
 
 
-def error(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """Any exception: remembered, as it may be the root cause of what comes; some say what they are."""
-    text = message_of(line.text[match.start(1) :])
-    remember_error(builder, line, text)
-    if match[1] and _CONFLICT.search(line.text, match.start()) and not _NOT_CONFLICT.search(line.text):
-        builder.incidents.add(Kind.CONFIG_CONFLICT, line, message=text, key=text[:80], repeats=False)
+_RETRIES = re.compile(r"[Rr]etrying with a new port|trying port \d")
 
 
-_CONFLICT = re.compile(
-    r"not (?:yet )?(?:supported|compatible|allowed|implemented) (?:with|when|for|together|if|in combination)"
-    r"|cannot be (?:used|combined|enabled|set) |is not supported for this|incompatible with|mutually "
-    r"exclusive"
-    r"|must be divisible by|does not support|requires attention impl|requires --|can not be used|conflicts? "
-    r"with"
-    r"|(?:DCP|PCP|[Cc]ontext parallel\w{0,8})[^\n]{0,80}(?:not support|requires?|must|cannot)|Workspace is locked"
-    r"|only supported (?:with|when|for)|must not be (?:used|set)|is unsupported with"
+def nccl_timeout(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """A collective operation did not end in time. Every rank that waits says so, some ranks twice: one event."""
+    found = _COLLECTIVE.search(line.text, match.start())
+    rank = re.search(r"\[(?:PG [^\]\n]{0,60}? )?Rank (\d{1,5})\]", line.text)
+    ranks: list[int] = builder.facts.setdefault("nccl_ranks", [])
+    before = len(builder.incidents)
+    builder.incidents.add(Kind.NCCL_TIMEOUT, line, repeats=False)
+    if len(builder.incidents) > before:
+        ranks.clear()
+    if rank and int(rank[1]) not in ranks:
+        ranks.append(int(rank[1]))
+    if found:
+        where = f" on rank {', '.join(map(str, sorted(ranks)))}" if ranks else ""
+        builder.incidents.refine(
+            Kind.NCCL_TIMEOUT,
+            f"{found[2]} (SeqNum {found[1]}) timed out after {int(found[4]) / 1000:g} s "
+            f"(limit {int(found[3]) / 1000:g} s){where}",
+        )
+    builder.dead = True
+
+
+_COLLECTIVE = re.compile(
+    r"SeqNum=(\d{1,18}), OpType=(\w{1,40}),[^\n]{0,200}?Timeout\(ms\)=(\d{1,12})\) ran for (\d{1,12}) milliseconds"
 )
-_NOT_CONFLICT = re.compile(r"Engine core init|out of memory|CUDA error|KV cache|AssertionError: res=")
+
 
 _EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
@@ -109,9 +147,18 @@ KINDS = (
     ),
     kind(
         "out_of_memory",
-        ("out of memory", "OutOfMemoryError"),
-        r"(?:CUDA|HIP|NPU|XPU) (?:error: )?out of memory|OutOfMemoryError|Out of memory: Killed",
-        event(Kind.OUT_OF_MEMORY),
+        ("out of memory", "OutOfMemoryError", "cudaErrorMemoryAllocation"),
+        r"(?:CUDA|HIP|NPU|XPU) (?:error: )?out of memory|[Cc]uda failure (?:\d{1,4} )?'out of memory'|OutOfMemoryError"
+        r"|cudaErrorMemoryAllocation|Out of memory: Killed",
+        event(Kind.OUT_OF_MEMORY, each_process=True, cause=True),
+        figure=False,
+        joins=False,
+    ),
+    kind(
+        "out_of_host_memory",
+        ("DefaultCPUAllocator:", "Cannot allocate memory"),
+        r"DefaultCPUAllocator: (?:can't allocate|not enough) memory|\[Errno 12\] Cannot allocate memory",
+        event(Kind.OUT_OF_MEMORY, key="host", cause=True, advice="the host has too little memory, not the device"),
         figure=False,
         joins=False,
     ),
@@ -126,7 +173,7 @@ KINDS = (
         "nccl_timeout",
         "collective operation timeout",
         r"caught collective operation timeout",
-        event(Kind.NCCL_TIMEOUT, fatal=True),
+        nccl_timeout,
         figure=False,
         joins=False,
     ),
@@ -153,7 +200,7 @@ KINDS = (
         r"|/dev/shm[^\n]{0,120}(?:No space left|too small|failed|insufficient)"
         r"|No space left on device[^\n]{0,60}(?:shm|psm_|/dev/shm)|insufficient shared memory|out of shared "
         r"memory|unable to (?:open shared memory|mmap)",
-        event(Kind.SHM_TOO_SMALL, fatal=True),
+        event(Kind.SHM_TOO_SMALL, fatal=True, repeats=False, cause=True),
         figure=False,
         joins=False,
     ),
@@ -204,9 +251,14 @@ KINDS = (
             "Repository Not Found",
             "Cannot find any model weights",
             "does not appear to have a file named",
+            "gated repo",
+            "Invalid repository ID or local directory",
+            "Can't load the configuration of",
+            "Can't load tokenizer for",
         ),
         r"is not a local folder|Repo id must be|Repository Not Found|Cannot find any model weights"
-        r"|does not appear to have a file named",
+        r"|does not appear to have a file named|(?:access|for) (?:a )?gated repo|Invalid repository ID or local"
+        r"|Can't load (?:the configuration of|tokenizer for)",
         event(Kind.MODEL_NOT_FOUND, fatal=True),
         figure=False,
         joins=False,
@@ -236,13 +288,5 @@ KINDS = (
         figure=False,
         joins=False,
     ),
-    kind(
-        "error",
-        ("Error: ", "Exception: "),
-        r"(?<![\w.'\"(/])((?:[a-z_]\w{0,40}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception)): \S",
-        error,
-        figure=False,
-        joins=False,
-    ),
 )
-TABLE = LogTable(engine=None, kinds=(*KINDS, *evidence_kinds()))
+TABLE = LogTable(engine=None, kinds=(*KINDS, *refusals.KINDS, *evidence_kinds()))

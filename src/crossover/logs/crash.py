@@ -5,6 +5,7 @@ asks.
 from __future__ import annotations
 
 import re
+from collections import deque
 
 from crossover.logs.builder import Builder
 from crossover.logs.incidents import Kind
@@ -14,42 +15,65 @@ _GENERIC = re.compile(
     r"See root cause above|EngineCore encountered an issue|EngineDeadError|Engine loop is dead|stack trace "
     r"\(above\)"
     r"|Engine process failed to start|KeyboardInterrupt|CancelledError|See stack trace|Engine core "
-    r"initialization"
+    r"initialization|Worker failed with error|Executor failed"
+)
+_FOLLOWS = re.compile(
+    r"ConnectionResetError|BrokenPipeError|EOFError|ConnectionRefusedError|RPC call to \w{1,40} timed out|cancelled"
+    r"|NCCL error|ncclSystemError|ncclRemoteError|remote process exited|Connection (?:reset|closed) by peer"
+    r"|recvValue failed|DistStoreError"
 )
 _ERRORS = 500
+_NEAR_LINES = 2000
 _KILLED = re.compile(r"Failed core proc\(s\): \{\}")
+_CODES = re.compile(r"Failed core proc\(s\): \{[^}\n]{0,400}?: (-?\d{1,3})\b|died, exit code: (-?\d{1,3})\b")
 
 
 def remember_error(builder: Builder, line: Line, error: str) -> None:
-    """Keeps an error that is not itself a report of another one."""
+    """Keeps an error that is not itself a report of another one: the latest ones, as a server may run for days."""
     if _GENERIC.search(error) or line.level in ("WARNING", "WARN", "INFO", "DEBUG"):
         return
-    errors: list[tuple[int, bool, str]] = builder.facts.setdefault("errors", [])
-    if len(errors) < _ERRORS:
-        frontend = (line.process or "").lower().startswith("apiserver")
-        errors.append((line.number, frontend, error))
+    errors: deque[tuple[int, bool, str]] = builder.facts.setdefault("errors", deque(maxlen=_ERRORS))
+    frontend = (line.process or "").lower().startswith("apiserver")
+    errors.append((line.number, frontend, error))
 
 
 def root_cause(builder: Builder, after: int, before: int) -> str | None:
-    """The first error between two lines: one of an engine or worker process, else any."""
-    errors = [error for error in builder.facts.get("errors", []) if after < error[0] <= before]
-    own = [text for _, frontend, text in errors if not frontend]
-    return own[0] if own else errors[0][2] if errors else None
+    """The first error between two lines: one of an engine or worker process, else any.
+
+    Errors long before the end are a last resort, and so are those that follow from the end of another process.
+    """
+    errors = [error for error in builder.facts.get("errors", ()) if after < error[0] <= before]
+    near = [error for error in errors if error[0] >= before - _NEAR_LINES]
+    for some in (near, errors[::-1]):
+        own = [text for _, frontend, text in some if not frontend] or [text for _, _, text in some]
+        if own:
+            first: str = next((text for text in own if not _FOLLOWS.search(text)), own[0])
+            return first
+    return None
 
 
 def engine_died(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """The engine is gone. After an orderly shutdown that is no incident."""
     if builder.facts.get("shutdown"):
         return
-    killed = _KILLED.search(line.text)
-    builder.incidents.add(
-        Kind.ENGINE_DIED,
-        line,
-        advice="no root cause in this log: an empty list of failed processes means killed from outside; "
-        "check the "
-        "exit code (137 = out of host memory) and the kernel log"
-        if killed
-        else None,
-        repeats=False,
-    )
+    builder.incidents.add(Kind.ENGINE_DIED, line, advice=_advice(line.text), repeats=False)
     builder.dead = True
+
+
+def _advice(text: str) -> str | None:
+    if _KILLED.search(text):
+        return (
+            "no root cause in this log: an empty list of failed processes means killed from outside; check the exit "
+            "code (137 = out of host memory) and the kernel log"
+        )
+    codes = _CODES.search(text)
+    return _SIGNALS.get(int(codes[1] or codes[2])) if codes else None
+
+
+_SIGNALS = {
+    -9: "killed from outside (signal 9): out of host memory most likely; look at the kernel log",
+    137: "killed from outside (signal 9): out of host memory most likely; look at the kernel log",
+    -6: "the process aborted itself (signal 6): look for a watchdog or a failed check above",
+    -11: "the process crashed in native code (signal 11): look for the last kernel or library that it called",
+    -7: "a bus error (signal 7): shared memory is too small most likely (--shm-size or --ipc=host)",
+}

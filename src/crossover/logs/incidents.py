@@ -232,7 +232,7 @@ class IncidentLog:
     @staticmethod
     def _same_burst(latest: _Open, now: float | None, number: int) -> bool:
         if now is not None and latest.last_s is not None:
-            return -1.0 <= now - latest.last_s <= BURST_S or (now < 86400 and now - latest.last_s < -80000)
+            return -BURST_S <= now - latest.last_s <= BURST_S or (now < 86400 and now - latest.last_s < -80000)
         return number - latest.last_number <= BURST_LINES
 
     def refine(self, kind: Kind, message: str, key: str = "") -> None:

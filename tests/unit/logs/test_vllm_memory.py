@@ -160,8 +160,8 @@ def test_memory_that_another_process_holds() -> None:
 def test_the_length_that_was_fitted_counts() -> None:
     report = read_log(
         [
-            "INFO 08-21 18:37:44 [kv_cache_utils.py:1087] Auto-fit max_model_len: reduced from 262144 to 131072 to fit in "
-            "available GPU memory (4.25 GiB available for KV cache)"
+            "INFO 08-21 18:37:44 [kv_cache_utils.py:1087] Auto-fit max_model_len: reduced from 262144 to 131072 to fit "
+            "in available GPU memory (4.25 GiB available for KV cache)"
         ]
     ).to_dict()
     assert report["startup"]["context_length"] == 131072

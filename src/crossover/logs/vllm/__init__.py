@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from crossover.logs.builder import Builder
 from crossover.logs.table import LogTable
-from crossover.logs.vllm import config, limits, memory, problems, running, startup, usage, waterfall
+from crossover.logs.vllm import changes, config, limits, memory, problems, running, startup, usage, waterfall
 
 
 def finish(builder: Builder) -> None:
@@ -27,6 +27,7 @@ TABLE = LogTable(
         *waterfall.KINDS,
         *usage.KINDS,
         *limits.KINDS,
+        *changes.KINDS,
         *config.KINDS,
         *problems.KINDS,
     ),

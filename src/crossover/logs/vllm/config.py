@@ -129,6 +129,7 @@ def asked(builder: Builder, line: Line, match: re.Match[str]) -> None:
     if not pairs:
         return
     builder.new_start()
+    builder.facts.pop("shutdown", None)
     pairs = {name: value for name, value in pairs.items() if not _secret(name)}
     builder.raw.setdefault("requested", {}).update(pairs)
     builder.configure(normalise(pairs.items()))

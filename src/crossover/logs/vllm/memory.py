@@ -150,8 +150,9 @@ KINDS = (
     kind(
         "blocks_set",
         "Overriding num_gpu_blocks=",
-        r"Overriding num_gpu_blocks=\d+ with num_gpu_blocks_override=(\d+)",
+        r"Overriding num_gpu_blocks=[1-9]\d* with num_gpu_blocks_override=(\d+)",
         blocks_set,
+        figure=False,
     ),
     kind(
         "cache_config",

@@ -1,4 +1,4 @@
-"""What goes wrong in vLLM, or is done otherwise than asked: incidents, and evidence for diagnoses."""
+"""What goes wrong in vLLM while it runs or starts, other than what does not fit (see `limits`)."""
 
 from __future__ import annotations
 
@@ -8,32 +8,34 @@ from crossover.logs.builder import Builder, rank_label
 from crossover.logs.crash import engine_died
 from crossover.logs.incidents import Kind
 from crossover.logs.lines import Line
-from crossover.logs.numbers import NUM
-from crossover.logs.table import Handler, kind
+from crossover.logs.table import kind
+from crossover.logs.vllm.changes import event
+
+_KERNELS = 20  # named in a message at most
 
 
-def event(incident: Kind, *, each_rank: bool = False, key: str = "", note: str = "") -> Handler:
-    """A handler that records one incident; `each_rank` where every rank says the same."""
-
-    def handle(builder: Builder, line: Line, match: re.Match[str]) -> None:
-        builder.incidents.add(incident, line, key=key, rank=rank_label(line) if each_rank else None)
-        if note:
-            builder.note(note, line)
-
-    return handle
+def preempted(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """V0 prints every fiftieth preemption, with the number since the start: the line stands for those since then."""
+    total = re.search(r"total_num_cumulative_preemption=(\d{1,12})\b", line.text)
+    before = builder.facts.get("preemptions", 0)
+    count = 1
+    if total:
+        builder.facts["preemptions"] = int(total[1])
+        count = max(int(total[1]) - before, 1) if int(total[1]) > before else 1
+    builder.incidents.add(Kind.PREEMPTION, line, count=count)
 
 
 def jit(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """A kernel was compiled while requests ran; each rank compiles its own, so the busiest rank counts."""
-    kernels = builder.facts.setdefault("jit_kernels", [])
-    if match[1] not in kernels and len(kernels) < 50:
-        kernels.append(match[1])
-    builder.incidents.add(
-        Kind.JIT_COMPILE,
-        line,
-        rank=rank_label(line),
-        message=f"JIT compilation during inference: {match[1]}",
-    )
+    before = len(builder.incidents)
+    builder.incidents.add(Kind.JIT_COMPILE, line, rank=rank_label(line))
+    kernels: list[str] = builder.facts.setdefault("jit_kernels", [])
+    if len(builder.incidents) > before:
+        kernels.clear()
+    name = match[1].rstrip(".:")
+    if name not in kernels and len(kernels) < _KERNELS:
+        kernels.append(name)
+    builder.incidents.refine(Kind.JIT_COMPILE, f"JIT compilation during inference: {', '.join(kernels)}")
 
 
 def dcp_frame(builder: Builder, line: Line, match: re.Match[str]) -> bool:
@@ -57,24 +59,12 @@ def dcp_frame(builder: Builder, line: Line, match: re.Match[str]) -> bool:
     return True
 
 
-def graphs_capped(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """`Capping cudagraph capture sizes from max 512 to 96 to fit Mamba cache blocks`."""
-    builder.incidents.add(
-        Kind.GRAPH_SIZES_CAPPED,
-        line,
-        message=f"graph capture sizes capped from {match[1]} to {match[2]}",
-        key=match[0],
-        repeats=False,
-    )
-    builder.config["max_graph_size"] = int(match[2])
-
-
 KINDS = (
     kind(
         "preemption",
         "is preempted by",
         r"is preempted by (?:PreemptionMode\.)?(SWAP|RECOMPUTE)?",
-        event(Kind.PREEMPTION),
+        preempted,
         figure=False,
     ),
     kind(
@@ -82,78 +72,6 @@ KINDS = (
         "JIT compilation during inference",
         r"JIT compilation during inference: ([\w.:<>-]{1,160})",
         jit,
-        figure=False,
-    ),
-    kind(
-        "fp8_scale",
-        "KV cache scaling factor 1.0",
-        r"Using KV cache scaling factor 1\.0",
-        event(Kind.FP8_KV_SCALE_DEFAULT, each_rank=True, note="fp8_scale_default"),
-        figure=False,
-    ),
-    kind(
-        "fp8_q_scale",
-        ("does not provide a q scaling factor", "Using uncalibrated q_scale", "Q scale 1.0"),
-        r"q scaling factor|uncalibrated q_scale|Q scale 1\.0",
-        event(Kind.FP8_Q_SCALE_DEFAULT, each_rank=True),
-        figure=False,
-    ),
-    kind(
-        "fp8_kv",
-        "to store kv cache",
-        r"Using fp8\w{0,10} data type to store kv cache",
-        event(Kind.FP8_KV_ACCURACY, each_rank=True, note="fp8_kv"),
-        figure=False,
-    ),
-    kind(
-        "autotune",
-        ("Skipping FlashInfer autotune", "FlashInfer autotune is disabled", "autotuning is disabled"),
-        r"Skipping FlashInfer autotune|autotune is disabled|autotuning is disabled",
-        event(Kind.AUTOTUNE_DISABLED, each_rank=True, note="autotune_disabled"),
-        figure=False,
-    ),
-    kind(
-        "graph_mode",
-        ("is not supported with", "etting cudagraph_mode="),
-        r"CUDAGraphMode\.\w{1,40} is not supported with|[Ss]etting cudagraph_mode=\w{3,40}",
-        event(Kind.GRAPH_MODE_CHANGED, each_rank=True, note="graph_mode_changed"),
-        figure=False,
-    ),
-    kind(
-        "graphs_capped",
-        "Capping cudagraph capture sizes",
-        r"Capping cudagraph capture sizes from max (\d+) to (\d+)\b",
-        graphs_capped,
-    ),
-    kind(
-        "padding",
-        "padding layers, may waste",
-        rf"Add \d+ padding layers, may waste at most {NUM}%",
-        event(Kind.KV_PADDING, each_rank=True),
-    ),
-    kind(
-        "custom_all_reduce",
-        "ustom allreduce is disabled",
-        r"[Cc]ustom allreduce is disabled",
-        event(Kind.ALLREDUCE_FALLBACK, each_rank=True, note="custom_all_reduce_disabled"),
-        figure=False,
-    ),
-    kind(
-        "adjusted",
-        (
-            "max_num_scheduled_tokens is set to",
-            "Async scheduling not supported",
-            "Speculative decoding is disabled",
-            "disabling chunked prefill",
-            "disabling prefix caching",
-            "Overriding num_gpu_blocks",
-        ),
-        r"max_num_scheduled_tokens is set to \d|Async scheduling not supported|Speculative decoding is "
-        r"disabled"
-        r"|disabling chunked prefill|disabling prefix caching|Overriding num_gpu_blocks=[1-9]",
-        lambda builder, line, match: builder.incidents.add(
-            Kind.CONFIG_ADJUSTED, line, rank=rank_label(line), key=match[0][:30]
-        ),
         figure=False,
     ),
     kind(
@@ -184,10 +102,13 @@ KINDS = (
             "died, exit code",
             "Background loop has errored",
             "ngine loop is not running",
+            "EngineCore hit an exception",
+            "Task finished unexpectedly",
         ),
         r"Engine core initialization failed|EngineCore encountered|EngineCore failed to start|EngineDeadError"
         r"|Engine loop is dead|Engine process failed to start|died unexpectedly|died, exit code"
-        r"|Background loop has errored|ngine loop is not running",
+        r"|Background loop has errored|ngine loop is not running|EngineCore hit an exception"
+        r"|Task finished unexpectedly",
         engine_died,
         figure=False,
         joins=False,

@@ -104,6 +104,7 @@ def engine_ready(builder: Builder, line: Line, match: re.Match[str]) -> None:
 def version(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """The server says its version first, so what an earlier server in the same log said is over."""
     builder.new_start()
+    builder.facts.pop("shutdown", None)
     builder.version = match[1].lstrip("v")
 
 

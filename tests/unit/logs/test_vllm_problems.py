@@ -1,0 +1,234 @@
+"""What goes wrong in vLLM: crashes and their causes, refused configurations, timeouts, fallbacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from crossover.logs import read_log
+
+CORE = "(EngineCore pid=104) ERROR 05-01 14:39:06 [core.py:1131] "
+API = "(APIServer pid=1) "
+
+
+def incidents(*lines: str) -> list[dict[str, Any]]:
+    report = read_log(lines).to_dict()
+    assert report["engine"] == "vllm"
+    found: list[dict[str, Any]] = report["incidents"]
+    return found
+
+
+def kinds(*lines: str) -> list[str]:
+    return [found["kind"] for found in incidents(*lines)]
+
+
+def test_a_fatal_error_names_the_exception_below_it() -> None:
+    died, memory = incidents(
+        f"{CORE}EngineCore encountered a fatal error.",
+        f"{CORE}Traceback (most recent call last):",
+        f"{CORE}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 50.00 MiB.",
+        f"{API}vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above).",
+    )
+    assert (died["kind"], died["count"], memory["kind"]) == ("engine_died", 1, "out_of_memory")
+    assert "Root cause: torch.OutOfMemoryError: CUDA out of memory" in died["message"]
+
+
+def test_what_follows_from_another_end_is_not_the_cause() -> None:
+    (died, *_) = [
+        found
+        for found in incidents(
+            "(Worker_TP1 pid=9) ERROR 05-01 14:39:01 [multiproc_executor.py:9] ConnectionResetError: [Errno 104] reset",
+            "(Worker_TP0 pid=8) ERROR 05-01 14:39:02 [multiproc_executor.py:9] RuntimeError: shape '[2, 3]' is invalid",
+            f"{API}RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {{}}",
+        )
+        if found["kind"] == "engine_died"
+    ]
+    assert "Root cause: RuntimeError: shape '[2, 3]' is invalid" in died["message"]
+
+
+def test_a_cause_may_be_no_exception() -> None:
+    found = incidents(
+        "(VllmWorker rank=1 pid=99) ERROR 05-28 11:11:11 [multiproc_executor.py:377] torch.distributed."
+        "DistBackendError: NCCL error in: ../ProcessGroupNCCL.cpp:1970, unhandled system error",
+        "(VllmWorker rank=1 pid=99) ERROR 05-28 11:11:11 [multiproc_executor.py:377] Error while creating shared "
+        "memory segment /dev/shm/nccl-UEAH2u (size 9637888)",
+        "ERROR 05-28 11:11:12 [core.py:387] EngineCore hit an exception: Traceback (most recent call last):",
+    )
+    assert [one["kind"] for one in found] == ["nccl_error", "shm_too_small", "engine_died"]
+    assert "Root cause: Error while creating shared memory segment" in found[2]["message"]
+
+
+def test_without_an_exception_the_error_that_was_seen_is_the_cause() -> None:
+    timeout = (
+        "[rank0]:[E1206 18:44:12.755262105 ProcessGroupNCCL.cpp:607] [Rank 0] Watchdog caught collective operation "
+        "timeout: WorkNCCL(SeqNum=77, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for 600099 "
+        "milliseconds before timing out."
+    )
+    found = incidents(
+        timeout, "ERROR 12-06 18:44:20 [multiproc_executor.py:9] Worker proc VllmWorker-6 died unexpectedly"
+    )
+    assert [one["kind"] for one in found] == ["nccl_timeout", "engine_died"]
+    assert "Root cause: ALLREDUCE (SeqNum 77) timed out" in found[1]["message"]
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [("-9", "signal 9"), ("137", "signal 9"), ("-6", "signal 6"), ("-11", "signal 11"), ("-7", "shared memory")],
+)
+def test_the_exit_code_says_how_a_process_ended(code: str, advice: str) -> None:
+    (found,) = incidents(
+        f"RuntimeError: Engine core initialization failed. Failed core proc(s): {{'EngineCore_DP0': {code}}}"
+    )
+    assert advice in found["advice"]
+
+
+def test_the_latest_of_many_errors_is_the_cause() -> None:
+    """A server that runs for days prints errors of requests; they must not fill the memory of causes."""
+    lines = [f"(EngineCore pid=3) ERROR 05-01 10:00:00 [core.py:1] ValueError: request {n} failed" for n in range(3000)]
+    died = [
+        found
+        for found in incidents(
+            *lines, f"{CORE}RuntimeError: the very last", f"{CORE}EngineCore encountered a fatal error."
+        )
+        if found["kind"] == "engine_died"
+    ]
+    assert "Root cause: ValueError: request" in died[0]["message"]
+    assert int(died[0]["message"].split("request ")[1].split()[0]) >= 2500
+
+
+def test_a_collective_that_hangs_is_one_event_of_all_ranks_that_wait() -> None:
+    lines = [
+        f"[rank{rank}]:[E1206 18:44:1{rank}.75 ProcessGroupNCCL.cpp:607] [Rank {rank}] Watchdog caught collective "
+        f"operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for "
+        f"600050 milliseconds before timing out."
+        for rank in (3, 0, 0)
+    ]
+    (found,) = incidents("(EngineCore pid=3) INFO 12-06 18:44:00 [core.py:1] x", *lines)
+    assert (found["kind"], found["count"]) == ("nccl_timeout", 1)
+    assert found["message"] == "ALLREDUCE (SeqNum 7) timed out after 600.05 s (limit 600 s) on rank 0, 3"
+
+
+def test_a_refused_configuration_is_told_by_where_it_was_refused() -> None:
+    (found,) = incidents(
+        f'{API}  File "/usr/lib/python3.12/site-packages/vllm/config/speculative.py", line 500, in __post_init__',
+        f"{API}    raise ValueError(",
+        f"{API}ValueError: num_speculative_tokens was provided but without speculative model.",
+    )
+    assert found["kind"] == "config_conflict"
+    assert found["message"].startswith("ValueError: num_speculative_tokens")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("World size (8) is larger than the number of available GPUs (4) in this node.", "config_conflict"),
+        ("Model architectures ['FooForCausalLM'] are not supported for now.", "model_unsupported"),
+        ("Invalid repository ID or local directory specified: '/models/x'.", "model_not_found"),
+    ],
+)
+def test_a_validation_error_is_read_from_the_line_below(text: str, kind: str) -> None:
+    found = kinds(
+        f"{API}pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig",
+        f"{API}  Value error, {text} [type=value_error, input_value=ArgsKwargs((), {{'model': 'x'}})]",
+    )
+    assert found == [kind]
+
+
+def test_an_error_elsewhere_is_no_refused_configuration() -> None:
+    assert kinds(f"{CORE}ValueError: num_speculative_tokens was provided but without speculative model.") == []
+
+
+def test_a_length_above_the_models_own() -> None:
+    (found,) = incidents(
+        f"{API}ValueError: User-specified max_model_len (262144) is greater than the derived max_model_len "
+        "(max_position_embeddings=131072 or model_max_length=None in model's config.json)."
+    )
+    assert found["kind"] == "config_conflict"
+    assert "131072" in found["advice"]
+
+
+def test_a_port_that_the_engine_replaced_is_no_failure() -> None:
+    (found,) = incidents(
+        "WARNING 04-05 10:00:00 [network_utils.py:90] Address already in use. Retrying with a new port."
+    )
+    assert (found["kind"], found["severity"]) == ("port_in_use", "note")
+
+
+@pytest.mark.parametrize(
+    ("text", "port"),
+    [
+        ("zmq.error.ZMQError: Address already in use (addr='tcp://127.0.0.1:5557')", "5557"),
+        ("torch.distributed.DistNetworkError: The server socket has failed to listen. port: 29500, code: -98, name: "
+         "EADDRINUSE, message: address already in use", "29500"),
+    ],
+)  # fmt: skip
+def test_internal_ports_collide_too(text: str, port: str) -> None:
+    assert f"port {port} is in use" in [found["message"] for found in incidents(f"{CORE}{text}")]
+
+
+def test_preemptions_of_v0_are_counted_by_the_number_they_print() -> None:
+    """Every fiftieth is printed: 1, 51, 101 mean 101 preemptions, not 3; a cut line counts as one."""
+    line = (
+        "WARNING 10-28 11:16:{0} scheduler.py:1483] Sequence group 7 is preempted by PreemptionMode.RECOMPUTE mode "
+        "because there is not enough KV cache space. total_num_cumulative_preemption={1}"
+    )
+    (found,) = incidents(line.format("41", 1), line.format("42", 51), line.format("43", 101))
+    assert (found["kind"], found["count"]) == ("preemption", 101)
+
+
+def test_kernels_that_were_compiled_are_named() -> None:
+    line = (
+        "(EngineCore pid=7) WARNING 05-16 11:10:19 [jit_monitor.py:103] {} JIT compilation during inference: {}. This"
+    )
+    (found,) = incidents(line.format("Triton kernel", "_zero_kv"), line.format("CuTeDSL", "FlashForward"))
+    assert (found["kind"], found["count"]) == ("jit_compile", 2)
+    assert found["message"] == "JIT compilation during inference: _zero_kv, FlashForward"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("model_runner.py:180] Using FP8 KV cache but no scaling factors provided. Defaulting to scaling factors of "
+         "1.0. This may lead to less accurate results!", "fp8_kv_scale_default"),
+        ("[kv_cache.py:86] Using KV cache scaling factor 1.0 for fp8_e4m3. This may cause accuracy issues.",
+         "fp8_kv_scale_default"),
+        ("[kv_cache.py:125] Using Q scale 1.0 and prob scale 1.0 with fp8 attention. This may cause accuracy issues.",
+         "fp8_q_scale_default"),
+        ("[fused_moe.py:668] Using default MoE config. Performance might be sub-optimal! Config file not found at "
+         "/x.json", "fallback_kernel"),
+        ("[marlin_utils_fp8.py:48] Your GPU does not have native support for FP8 computation but FP8 quantization is "
+         "being used.", "fallback_kernel"),
+        ("[vllm.py:900] Truncating max_cudagraph_capture_size to 96", "graph_sizes_capped"),
+        ("[compilation.py:1] No valid cudagraph capture sizes remain after capping to Mamba cache blocks (3).",
+         "graph_sizes_capped"),
+        ("[vllm.py:800] KV connector X requires PIECEWISE CUDA graph mode. Overriding cudagraph_mode from FULL to "
+         "PIECEWISE.", "graph_mode_changed"),
+        ("config.py:400] CUDA graph is not supported on BitAndBytes 8bit yet, fallback to the eager mode.",
+         "graph_mode_changed"),
+        ("[kernel_warmup.py:99] No FlashInfer autotune cache entries found.Falling back to default tactics.",
+         "autotune_disabled"),
+        ("[vllm.py:700] Turning off hybrid kv cache manager because `--kv-transfer-config` is set.", "config_adjusted"),
+    ],
+)  # fmt: skip
+def test_fallbacks_and_changes(text: str, kind: str) -> None:
+    assert kinds(f"WARNING 05-16 11:10:19 {text}") == [kind]
+
+
+def test_an_autotuner_that_runs_out_of_memory_goes_on() -> None:
+    line = "2026-07-06 23:18:2{}, - WARNING - autotuner.py:1315 - flashinfer.jit: [Autotuner]: OOM detected, "
+    line += "falling back to default tactic"
+    lines = [line.format(f"{second},723") for second in (3, 5, 6)]
+    found = read_log(["(EngineCore pid=7) INFO 07-06 23:18:20 [core.py:1] x", *lines]).to_dict()["incidents"]
+    assert [(one["kind"], one["count"]) for one in found] == [("oom_retry", 3)]
+
+
+def test_a_second_server_in_the_log_may_die_after_the_first_was_stopped() -> None:
+    found = kinds(
+        f"{API}INFO 05-01 10:00:00 [api_server.py:9] vLLM API server version 0.30.0",
+        f"{API}INFO:     Application startup complete.",
+        f"{API}INFO 05-01 11:00:00 [launcher.py:9] [shutdown] API server: stopping engine client",
+        f"{API}INFO 05-01 12:00:00 [api_server.py:9] vLLM API server version 0.30.0",
+        f"{CORE}EngineCore encountered a fatal error.",
+    )
+    assert found == ["engine_died"]
