@@ -92,7 +92,8 @@ KINDS: tuple[LineKind, ...] = (
             "] Traceback (most recent call last):",
             "crashed: ",
         ),
-        r"\b(?!EngineCore|WorkerProc)\w+ hit an exception|Exception in (?:Controller(?:Single|Multi)|ModelTpServer|run_tp_server)"
+        r"\b(?!EngineCore|WorkerProc)\w+ hit an exception"
+        r"|Exception in (?:Controller(?:Single|Multi)|ModelTpServer|run_tp_server)"
         r"|(?<=\d\] )Traceback \(most recent call last\):|Scheduler PP\d+ TP\d+ crashed: ",
         _exception,
         figure=False,
