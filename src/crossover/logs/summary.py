@@ -28,7 +28,7 @@ def summarise(report: EngineReport, title: str) -> str:
     """Returns the report as text of at most a screen or two."""
     sections = (
         _heading(report, title),
-        _startup(report.startup),
+        _startup(report.startup, report.engine == "sglang"),
         _memory(report),
         _running(report),
         _config(report.effective_config),
@@ -44,17 +44,19 @@ def _heading(report: EngineReport, title: str) -> Iterator[str]:
     yield f"{title}: {engine}, {report.lines:,} lines"
 
 
-def _startup(startup: Startup) -> Iterator[str]:
+def _startup(startup: Startup, loads_inside: bool) -> Iterator[str]:
+    """`loads_inside`: the engine's initialisation includes the model's loading, as SGLang counts it."""
     if startup == Startup():
         return
     yield "\nStart-up"
     if startup.weights_load_s is not None:
         yield f"  {'reading weights':<22}{startup.weights_load_s:>10.2f} s  (part of model loading)"
     known = 0.0
+    outside = ("compile_s",) if loads_inside else ("model_load_s",)  # SGLang compiles while it captures
     for label, name in _STEPS:
         value = getattr(startup, name)
         if value is not None:
-            known += value if name != "model_load_s" else 0.0
+            known += value if name not in outside else 0.0
             yield f"  {label:<22}{value:>10.2f} s"
     if startup.engine_init_s is not None:
         yield f"  {'engine initialisation':<22}{startup.engine_init_s:>10.2f} s"
@@ -80,7 +82,9 @@ def _memory(report: EngineReport) -> Iterator[str]:
         for name, gib in largest.items():
             yield f"  {name.replace('_', ' '):<22}{gib:>10.2f} GiB"
         parts = sum(gib for name, gib in largest.items() if name not in ("visible", "remaining"))
-        if "visible" in largest and parts <= largest["visible"]:
+        if (open_gib := _unaccounted(report)) is not None:
+            yield f"  {'not accounted for':<22}{open_gib:>10.2f} GiB"
+        elif "visible" in largest and parts <= largest["visible"]:
             yield f"  {'left of visible':<22}{largest['visible'] - parts:>10.2f} GiB"
     if startup.kv_cache_tokens is not None:
         total = startup.kv_cache_tokens_total
@@ -96,6 +100,37 @@ def _memory(report: EngineReport) -> Iterator[str]:
         if pool.name != "target":
             size = f", {pool.gib:.2f} GiB" if pool.gib is not None else ""
             yield f"  {pool.name + ' pool':<22}{_int(pool.tokens)} slots{size}"
+
+
+def _unaccounted(report: EngineReport) -> float | None:
+    """Returns visible less all items less what remains, of the rank where it is the largest; None if a rank has
+    not told of both.
+    """
+    by_rank: dict[Any, dict[str, float]] = {}
+    for item in report.memory:
+        rank = tuple(sorted(item.rank.items())) if item.rank else None
+        by_rank.setdefault(rank, {})[item.item] = item.gib
+    left = [
+        items["visible"] - sum(gib for name, gib in items.items() if name != "visible")
+        for items in by_rank.values()
+        if {"visible", "remaining", "weights", "kv_cache"} <= items.keys()
+    ]
+    return max(left, key=abs) if left else None
+
+
+def _engines_together(report: EngineReport) -> Iterator[str]:
+    """Data-parallel engines add up: the sum of what each decodes on average, and how many have told of it."""
+    rates: dict[int, list[float]] = {}
+    for batch in report.decode_batches:
+        if batch.rank and "dp" in batch.rank and batch.decode_tok_s is not None:
+            total = rates.setdefault(batch.rank["dp"], [0.0, 0.0])
+            total[0] += batch.decode_tok_s
+            total[1] += 1
+    if len(rates) > 1:
+        engines = max(report.startup.dp_size or 0, len(rates))
+        told = f"{len(rates)} of {engines} engines" if len(rates) < engines else f"{engines} engines"
+        mean = sum(rate / n for rate, n in rates.values())
+        yield f"  {'engines together':<18}{mean:.2f} tok/s decoded on average by {told}"
 
 
 def _running(report: EngineReport) -> Iterator[str]:
@@ -120,6 +155,7 @@ def _running(report: EngineReport) -> Iterator[str]:
     ):
         if found is not None:
             yield f"  {label:<18}mean {found.mean:.2f}, {found.min:g} .. {found.max:g}, {found.n} samples"
+    yield from _engines_together(report)
 
 
 def _sampled(rows: Iterable[Any], name: str) -> tuple[list[float], Spread | None]:

@@ -210,7 +210,7 @@ KINDS: tuple[LineKind, ...] = (
     kind(
         "untuned_kernel",
         "Performance might be sub-optimal! Config file not found",
-        r"Using default (?:MoE|W8A8|[\w ]{1,30}) ?(?:[\w ]{0,30})config\. Performance might be sub-optimal!",
+        r"Performance might be sub-optimal! Config file not found",
         warn(
             Kind.FALLBACK_KERNEL,
             severity=Severity.NOTE,
