@@ -136,6 +136,8 @@ def speculation(builder: Builder, line: Line, match: re.Match[str]) -> bool:
         return False
     positions = _POSITIONS.search(line.text, match.start(), match.end())
     wanted = fields.get("Number of speculative tokens", (None, ""))[0]
+    if length is not None and positions and _lacks_bonus(length, positions[1]):
+        length = round(1 + length, 6)
     if length is None and accepted is not None and drafted and wanted:
         length = round(1 + accepted * wanted / drafted, 6)
     _add_speculation(
@@ -183,6 +185,12 @@ def _add_speculation(
     )
 
 
+def _lacks_bonus(length: float, per_position: str) -> bool:
+    """0.8 printed the length without the bonus token: it is then the sum of the rates at each position."""
+    rates = sum(map(float, per_position.split(", ")))
+    return abs(length - rates) < abs(length - 1 - rates)
+
+
 def _tokens(fields: dict[str, tuple[float, str]], *names: str) -> int | None:
     for name in names:
         if name in fields and fields[name][1] != "%":
@@ -218,7 +226,8 @@ KINDS = (
         "interval",
         ("Avg prompt throughput", "Avg generation throughput"),
         r"(?:Engine (\d{1,6}): )?Avg (?:prompt|generation) throughput: \d[\d.]* tokens/s"
-        r"(?:[,.]? [A-Z][A-Za-z ]{3,40}: (?:\d[\d.]*|nan)(?: tokens/s| reqs|%)?)*,?",
+        r"(?:, KV fetch: \d{1,9} [a-z ]{4,30}(?:, \d{1,9} [a-z ]{4,30}){0,4}(?=, [A-Z])"
+        r"|[,.]? [A-Z][A-Za-z ]{3,40}: (?:\d[\d.]*|nan)(?: tokens/s| reqs|%)?)*,?",
         interval,
         spans=4,
         usual=_USUAL_INTERVAL,

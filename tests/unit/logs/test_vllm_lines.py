@@ -1,0 +1,38 @@
+"""Rare forms of vLLM's throughput and speculation lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from crossover.logs import read_log
+
+HEAD = "(APIServer pid=1) INFO 08-21 18:38:44 [loggers.py:273] Engine 000: "
+
+
+def test_requests_that_fetch_their_cache_do_not_cut_the_line() -> None:
+    line = (
+        "Avg prompt throughput: 1.3 tokens/s, Avg generation throughput: 14.7 tokens/s, Running: 5 reqs, Waiting: 2 "
+        "reqs, Deferred: 2 reqs, KV fetch: 1 waiting to start, 2 in progress, 0 completed waiting, Preemptions: 3, GPU "
+        "KV cache usage: 12.0%, Prefix cache hit rate: 10.0%, External prefix cache hit rate: 5.0%, MM cache hit rate: "
+        "50.0%, MFU: 6.6 TF/s/GPU 105.0 GB/s/GPU"
+    )
+    report = read_log([HEAD + line])
+    (found,) = report.intervals
+    assert (found.running, found.waiting, found.preemptions) == (5, 2, 3)
+    assert (found.kv_usage, found.prefix_hit_rate, found.external_hit_rate) == (0.12, 0.1, 0.05)
+    assert report.unparsed == 0
+
+
+@pytest.mark.parametrize(
+    ("length", "wanted"),
+    [("0.77", 1.77), ("1.77", 1.77)],
+)
+def test_the_acceptance_length_counts_the_bonus_token_whatever_the_version_prints(length: str, wanted: float) -> None:
+    """17 accepted of 110 drafted, 5 a step: 22 steps, 17/22 = 0.773 = the sum of the rates; 0.8 printed that."""
+    line = (
+        f"INFO 05-01 14:28:09 [metrics.py:87] SpecDecoding metrics: Draft acceptance rate: 15.5%, Mean acceptance "
+        f"length: {length}, Accepted: 17 tokens, Drafted: 110 tokens, Per-position acceptance rate: 0.318, 0.182, "
+        f"0.091, 0.091, 0.091"
+    )
+    (found,) = read_log([line]).speculation
+    assert found.accept_len == wanted
