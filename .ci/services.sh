@@ -2,8 +2,8 @@
 # Starts the services that the tests with real components need, and builds their container image. May be run again:
 # what is there already is kept. Needs root on Debian or Ubuntu.
 #
-#   .ci/services.sh docker podman registry image     starts those (all without arguments)
-#   .ci/services.sh stop                    stops what it started
+#   .ci/services.sh docker podman registry apptainer image     starts those (all without arguments)
+#   .ci/services.sh stop                                       stops what it started
 #
 # Docker runs without a bridge and without iptables, so that it also works inside a container or a small virtual
 # machine; the tests use the host's network, on loopback alone.
@@ -84,6 +84,42 @@ start_registry() { # an image registry on loopback, to pull by digest from
     exit 1
 }
 
+install_apptainer() { # into the state folder: Debian has it in unstable alone, and it wants that release's libc
+    local place=$state/apptainer keys=/usr/share/keyrings/debian-archive-keyring.gpg mirror loader program
+    command -v apptainer >/dev/null && return
+    [ -x "$place/usr/bin/apptainer" ] && return
+    need patchelf patchelf
+    need mksquashfs squashfs-tools libseccomp2 libsqlite3-0
+    mirror=$(apt-get indextargets --format '$(CREATED_BY) $(ORIGIN) $(REPO_URI)' |
+        awk '$1 == "Packages" && $2 == "Debian" && $3 !~ /security/ {print $3; exit}')
+    rm -rf "$place" "$place.apt"
+    mkdir -p "$place.apt/lists/partial" "$place.apt/archives/partial"
+    echo "deb [signed-by=$keys] $mirror sid main" >"$place.apt/sources.list"
+    (
+        cd "$place.apt"
+        # Lists of their own, so that nothing of that release is ever installed here by apt.
+        apart=(-o "Dir::State=$PWD" -o "Dir::Cache=$PWD" -o "Dir::Etc::SourceList=$PWD/sources.list"
+            -o Dir::Etc::SourceParts=/dev/null -o APT::Sandbox::User=root)
+        apt-get "${apart[@]}" update -q
+        apt-get "${apart[@]}" download -q apptainer libc6
+        dpkg-deb -x apptainer_*.deb "$place.part"
+        dpkg-deb -x libc6_*.deb libc
+    ) >"$state/apptainer.log" 2>&1 || {
+        tail -5 "$state/apptainer.log" >&2
+        exit 1
+    }
+    mv "$place.apt/libc/usr/lib/$(uname -m)-linux-gnu" "$place.part/libc"
+    mv "$place.part/etc" "$place.part/usr/etc" # where it looks when it lies elsewhere than it was built for
+    mkdir -p "$place.part/usr/lib/var/lib/apptainer/mnt/session"
+    loader=$place/libc/$(basename "$place.part"/libc/ld-linux-*)
+    for program in "$place.part/usr/bin/apptainer" "$place.part/usr/lib/$(uname -m)-linux-gnu/apptainer/bin/starter"; do
+        patchelf --set-interpreter "$loader" --set-rpath "$place/libc" "$program"
+    done
+    mv "$place.part" "$place"
+    rm -rf "$place.apt"
+    "$place/usr/bin/apptainer" --version >/dev/null
+}
+
 build_image() { # the tree of a small Debian with Python, then the simulated engine in it
     start_docker
     if answers "$state/podman.sock"; then
@@ -101,16 +137,17 @@ stop() {
     done
 }
 
-for service in "${@:-docker podman registry image}"; do
+for service in "${@:-docker podman registry apptainer image}"; do
     for one in $service; do
         case $one in
         docker) start_docker ;;
         podman) start_podman ;;
         registry) start_registry ;;
+        apptainer) install_apptainer ;;
         image) build_image ;;
         stop) stop ;;
         *)
-            echo "unknown service $one: use docker, podman, registry, image or stop" >&2
+            echo "unknown service $one: use docker, podman, registry, apptainer, image or stop" >&2
             exit 2
             ;;
         esac

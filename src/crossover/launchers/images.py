@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crossover.errors import CrossoverError
+from crossover.launchers.image_versions import QUESTION, answered, version_facts
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -20,24 +16,14 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 
-_ASKED_PACKAGES = ("vllm", "sglang")
-_QUESTION = (
-    "import importlib.metadata as m, json\n"
-    "def v(n):\n"
-    "    try: return m.version(n)\n"
-    "    except m.PackageNotFoundError: return None\n"
-    f"print(json.dumps({{n: v(n) for n in {_ASKED_PACKAGES!r}}}))"
-)
-_VERSION_LABEL = "org.opencontainers.image.version"
 _GIB = 2**30
 
 
 def fetch(reference: str, say: Say) -> Mapping[str, Any]:
-    """Makes sure that an image is on this machine.
+    """Makes sure that an image is with the daemon of Docker or Podman.
 
     Args:
-        reference: what a launcher will start: NAME@sha256:DIGEST or NAME:TAG for Docker and Podman; a .sif file or
-            docker://NAME@DIGEST for Apptainer.
+        reference: what the launcher will start: NAME@sha256:DIGEST or NAME:TAG.
         say: called with lines of progress.
 
     Returns:
@@ -47,10 +33,6 @@ def fetch(reference: str, say: Say) -> Mapping[str, Any]:
     Raises:
         CrossoverError: it cannot be had, or is not the one of that digest.
     """
-    if reference.endswith(".sif"):
-        return _file_facts(Path(reference))
-    if "://" in reference:
-        return _into_apptainers_cache(reference, say)
     from crossover.launchers.kinds.docker import connect
 
     client = connect()
@@ -58,11 +40,11 @@ def fetch(reference: str, say: Say) -> Mapping[str, Any]:
 
 
 def _image(client: DockerClient, reference: str, say: Say) -> Image:
-    from docker.errors import ImageNotFound
+    from docker.errors import NotFound
 
     try:
         return client.images.get(reference)
-    except ImageNotFound:
+    except NotFound:  # Podman does not say it in the words that the SDK makes an ImageNotFound of
         _pull(client, reference, say)
         return client.images.get(reference)
 
@@ -121,17 +103,12 @@ def _facts(client: DockerClient, image: Image, reference: str) -> Mapping[str, A
     wanted = reference.partition("@")[2]
     if wanted and digests and not any(digest.endswith(wanted) for digest in digests):
         raise CrossoverError(f"the image {reference} on this machine has another digest: {', '.join(digests)}")
-    labels = dict(image.labels or {})
-    versions = _ask(client, image)
-    known = [version for version in versions.values() if version]
     return {
         "image": reference,
         "id": image.id,
         "digests": digests,
-        "labels": labels,
         "size_bytes": image.attrs.get("Size"),
-        "engine_versions": versions,
-        "engine_version": known[0] if known else labels.get(_VERSION_LABEL),
+        **version_facts(dict(image.labels or {}), _ask(client, image)),
     }
 
 
@@ -139,49 +116,24 @@ def _ask(client: DockerClient, image: Image) -> dict[str, str | None]:
     """Asks the Python within the image for the versions of its engines; nothing is known where it has none."""
     from docker.errors import DockerException
 
-    nothing: dict[str, str | None] = dict.fromkeys(_ASKED_PACKAGES)
     container = None
     try:
         container = client.containers.create(
             str(image.id),
             entrypoint=["python3"],
-            command=["-c", _QUESTION],
+            command=["-c", QUESTION],
             network_mode="none",
             cap_drop=["ALL"],
+            security_opt=["no-new-privileges"],
             labels={"crossover.question": "version"},
         )
         container.start()
         if container.wait(timeout=120)["StatusCode"] != 0:
-            return nothing
-        answer: dict[str, str | None] = json.loads(container.logs(stdout=True, stderr=False).splitlines()[-1])
-        return answer
-    except (DockerException, ValueError, LookupError, OSError):
-        return nothing
+            return answered(None)
+        return answered(container.logs(stdout=True, stderr=False).decode())
+    except (DockerException, LookupError, ValueError, OSError):
+        return answered(None)
     finally:
         if container is not None:
             with contextlib.suppress(DockerException):
                 container.remove(force=True, v=True)
-
-
-def _file_facts(path: Path) -> Mapping[str, Any]:
-    if not path.is_file():
-        raise CrossoverError(f"there is no image file {path}")
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"image": path.name, "digests": [f"sha256:{digest}"], "size_bytes": path.stat().st_size}
-
-
-def _into_apptainers_cache(reference: str, say: Say) -> Mapping[str, Any]:
-    say(f"pulling {reference}")
-    with tempfile.TemporaryDirectory() as folder:
-        image = Path(folder) / "image.sif"
-        command = ["apptainer", "pull", "--force", str(image), reference]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True)
-        except FileNotFoundError:
-            raise CrossoverError("the command 'apptainer' is not there; install Apptainer") from None
-        if done.returncode != 0:
-            why = (done.stderr.strip().splitlines() or ["no output"])[-1]
-            raise CrossoverError(f"the image {reference} cannot be pulled: {why}")
-        # The file goes; what `apptainer exec` needs stays in its own cache.
-        return {**_file_facts(image), "image": reference}

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from crossover.errors import CrossoverError
+from crossover.recipes.canonical import digest_of_file
 
 
 def digest_of(reference: str, client: Any = None) -> str:
-    """Returns `NAME@sha256:...` for a reference such as `vllm/vllm-openai:v0.27.1`.
+    """Returns `NAME@sha256:...` for a reference such as `vllm/vllm-openai:v0.27.1`, or for an image file (.sif).
 
-    The digest is that of the whole image, over all its platforms, so that one lock serves every machine.
+    The digest is that of the whole image, over all its platforms, so that one lock serves every machine; of a file it
+    is the file's.
 
     Args:
         client: a Docker client instead of that of the environment.
 
     Raises:
-        CrossoverError: no Docker daemon answers, or the registry does not have it.
+        CrossoverError: no Docker daemon answers, the registry does not have it, or there is no such file.
     """
+    if reference.endswith(".sif"):
+        return f"{reference}@sha256:{_digest_of_image_file(Path(reference))}"
+    reference = reference.removeprefix("docker://")
     import docker
     from docker.errors import APIError, DockerException
 
@@ -30,6 +36,12 @@ def digest_of(reference: str, client: Any = None) -> str:
             f"{reference}: no Docker daemon answers to ask its registry; start one, or set DOCKER_HOST"
         ) from error
     return f"{_without_tag(reference)}@{found}"
+
+
+def _digest_of_image_file(path: Path) -> str:
+    if not path.is_file():
+        raise CrossoverError(f"{path}: there is no such image file")
+    return digest_of_file(path)
 
 
 def _said(error: Any) -> str:

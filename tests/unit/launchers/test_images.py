@@ -1,13 +1,11 @@
-"""Progress of a pull, and images that are files."""
+"""Progress of a pull, and what an image says of itself."""
 
 from __future__ import annotations
 
-import hashlib
-
 import pytest
 
-from crossover.errors import CrossoverError
-from crossover.launchers.images import _PullProgress, fetch
+from crossover.launchers.image_versions import answered, version_facts
+from crossover.launchers.images import _PullProgress
 
 
 def test_progress_adds_up_the_layers():
@@ -25,10 +23,14 @@ def test_progress_before_the_first_byte():
     assert _PullProgress("n", lambda line: None).text(0.0) == "pulling n"
 
 
-def test_an_image_file_is_known_by_its_digest(tmp_path):
-    (tmp_path / "engine.sif").write_bytes(b"bytes")
-    facts = fetch(str(tmp_path / "engine.sif"), print)
-    assert facts["digests"] == [f"sha256:{hashlib.sha256(b'bytes').hexdigest()}"]
-    assert facts["size_bytes"] == 5
-    with pytest.raises(CrossoverError, match="there is no image file"):
-        fetch(str(tmp_path / "other.sif"), print)
+@pytest.mark.parametrize("output", [None, "", "Traceback", "7"])
+def test_an_image_that_does_not_answer_has_unknown_versions(output):
+    assert answered(output) == {"vllm": None, "sglang": None}
+
+
+def test_a_package_tells_the_version_before_a_label_does():
+    labels = {"org.opencontainers.image.version": "ubuntu-22.04"}
+    versions = answered('a warning\n{"vllm": null, "sglang": "0.5.23"}\n')
+    assert version_facts(labels, versions)["engine_version"] == "0.5.23"
+    assert version_facts(labels, answered(None))["engine_version"] == "ubuntu-22.04"
+    assert version_facts({}, answered(None))["engine_version"] is None

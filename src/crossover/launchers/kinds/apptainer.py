@@ -1,13 +1,12 @@
-"""Starts an engine in an Apptainer container, on clusters without a container daemon."""
+"""Starts an engine in an Apptainer (or SingularityCE) container, on clusters without a container daemon."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from crossover.engines import get_engine
-from crossover.errors import InputError
+from crossover.launchers.apptainer_command import CONFINED, find_program
 from crossover.launchers.base import RunningServer, ServerSpec, check_options
 from crossover.launchers.containers import Inside, inside
 from crossover.launchers.inheritance import inherited_environment
@@ -15,13 +14,13 @@ from crossover.launchers.local import choose_address, reap_local, secret_values,
 from crossover.launchers.records import LaunchRecord
 
 _OPTIONS = frozenset({"image", "gpus", "mounts", "host", "port", "executable", "simulated"})
-_PREFIX = "APPTAINERENV_"
+SCRATCH = "container"
 
 
 class ApptainerLauncher:
-    """Runs `apptainer exec`, in this machine's network. Options: `image` (a .sif file, or
-    docker://NAME@DIGEST), `gpus` (adds --nv; which ones is CUDA_VISIBLE_DEVICES of the scheduler), `mounts`,
-    `host`, `port`, `executable`."""
+    """Runs `apptainer exec`, in this machine's network. Options: `image` (a .sif file, or what else Apptainer takes),
+    `gpus` (adds --nv; a list chooses them, otherwise CUDA_VISIBLE_DEVICES of the scheduler does), `mounts`, `host`,
+    `port`, `executable`, `simulated`."""
 
     kind = "apptainer"
 
@@ -31,13 +30,13 @@ class ApptainerLauncher:
         address = choose_address(spec, engine.address(spec.arguments))
         within = inside(spec, engine, address)
         outside = inherited_environment()
-        command = (_executable(spec, outside), *exec_arguments(spec, within), *within.command)
-        # Variables reach the container through prefixed ones, so that none stands on the command line.
-        environment = outside | {_PREFIX + name: value for name, value in within.environment.items()}
-        environment |= {_PREFIX + name: value for name, value in secret_values(spec).items()}
-        for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
-            if name in outside:
-                environment.setdefault(_PREFIX + name, outside[name])
+        program = find_program(spec.options.get("executable"), outside.get("PATH"))
+        # Its folders /tmp and home: caches of compilers grow past what a file system in memory holds.
+        scratch = live_dir.absolute() / SCRATCH
+        scratch.mkdir(parents=True, exist_ok=True)
+        command = (program.path, *exec_arguments(spec, within, scratch), *within.command)
+        variables = _devices(spec, outside) | dict(within.environment) | secret_values(spec)
+        environment = outside | program.settings() | program.within(variables)
         server = start_local(self.kind, spec, command, environment, live_dir.absolute(), address)
         server.model_name = within.model_name
         server.observed = {**server.observed, "image": str(spec.options["image"])}
@@ -48,9 +47,9 @@ class ApptainerLauncher:
         return reap_local(record, live_dir)
 
 
-def exec_arguments(spec: ServerSpec, within: Inside) -> tuple[str, ...]:
+def exec_arguments(spec: ServerSpec, within: Inside, scratch: Path) -> tuple[str, ...]:
     """Returns the words between `apptainer` and the engine's command."""
-    words = ["exec", "--cleanenv", "--no-home", "--no-eval", "--writable-tmpfs"]  # caches need a place
+    words = ["exec", *CONFINED, "--workdir", str(scratch), "--writable-tmpfs"]
     if spec.options.get("gpus") is not None:
         words.append("--nv")
     for mount in within.mounts:
@@ -58,12 +57,11 @@ def exec_arguments(spec: ServerSpec, within: Inside) -> tuple[str, ...]:
     return (*words, str(spec.options["image"]))
 
 
-def _executable(spec: ServerSpec, environment: Mapping[str, str]) -> str:
-    name = str(spec.options.get("executable") or "apptainer")
-    found = shutil.which(name, path=environment.get("PATH"))
-    if found is None:
-        raise InputError(f"the command {name!r} is not there", place="options.executable", remedy="install Apptainer")
-    return found
+def _devices(spec: ServerSpec, outside: dict[str, str]) -> dict[str, str]:
+    chosen: Any = spec.options.get("gpus")
+    if isinstance(chosen, list | tuple):
+        return {"CUDA_VISIBLE_DEVICES": ",".join(str(one) for one in chosen)}
+    return {name: outside[name] for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES") if name in outside}
 
 
 LAUNCHER = ApptainerLauncher()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crossover import __version__
+from crossover.errors import CrossoverError
 
 if TYPE_CHECKING:
     from crossover.preparation.prepare import Task
@@ -21,8 +22,20 @@ def make(task: Task) -> None:
         CrossoverError: it cannot be had, or holds another version than is declared.
     """
     facts = _FETCHERS[task.recipe["launcher"]](task)
+    _check_version(task.recipe, facts)
     with task.store.create("image", task.recipe, dict(facts)) as place:
         (place / "image.json").write_text(json.dumps(facts, indent=1, sort_keys=True))
+
+
+def _check_version(recipe: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+    """Raises CrossoverError where the image says that it holds another version of the engine than is declared."""
+    declared = recipe.get("engine_version")
+    held = (facts.get("engine_versions") or {}).get(recipe["engine"])
+    # What follows a plus names the build of one and the same version.
+    if declared and held and str(held).partition("+")[0] != str(declared).partition("+")[0]:
+        raise CrossoverError(
+            f"the image {facts['image']} holds {recipe['engine']} {held}; the experiment declares version {declared}"
+        )
 
 
 def _simulated(task: Task) -> Mapping[str, Any]:
@@ -45,6 +58,12 @@ def _container(task: Task) -> Mapping[str, Any]:
     return facts
 
 
+def _file(task: Task) -> Mapping[str, Any]:
+    images = importlib.import_module("crossover.launchers.apptainer_images")
+    facts: Mapping[str, Any] = images.fetch_file(task.recipe["image"], task.say)
+    return facts
+
+
 def _declared(task: Task) -> Mapping[str, Any]:
     return {"image": task.recipe.get("image"), "declared_only": True}
 
@@ -53,7 +72,7 @@ _FETCHERS: dict[str, Callable[[Task], Mapping[str, Any]]] = {
     "simulated": _simulated,
     "process": _process,
     "docker": _container,
-    "apptainer": _container,
+    "apptainer": _file,
     "external": _declared,
     "gpustack": _declared,
 }
