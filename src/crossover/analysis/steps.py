@@ -72,9 +72,27 @@ class _Parse:
         read = read_log(log if log.exists() else [], engine=engine)
         # The JSON of `crossover parse-log`, and what several lines say together.
         report = read.to_dict() | {"diagnoses": [asdict(diagnosis) for diagnosis in read.diagnoses]}
+        report |= configured(self.engine, report, run.path / "cell.json")
         with store.create("engine_report", cell["recipe"], {}) as place:
             (place / "report.json").write_text(json.dumps(report, indent=1))
         return True
+
+
+def configured(engine: str, report: Mapping[str, Any], cell: Path) -> dict[str, Any]:
+    """Returns `effective_config` and `configuration` of a run: the log's settings merged with what the endpoints of
+    the server told, and set against what was asked for.
+
+    Args:
+        engine: name of the engine.
+        report: engine report of the run's log.
+        cell: the run's cell.json; without it the log alone speaks.
+    """
+    from crossover.configuration import effective_configuration
+
+    facts = json.loads(cell.read_text()) if cell.exists() else {}
+    found = effective_configuration(engine, report, facts.get("server_info") or {}, facts.get("requested_config"))
+    merged = {**(report.get("effective_config") or {}), **found.values}
+    return {"effective_config": merged, "configuration": found.to_dict()}
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,6 @@ Pure functions over effective configurations; imports nothing of the package but
 """
 
 from crossover.confounds.ledger import Item, Ledger, ledger
-from crossover.confounds.names import canonical_arguments, canonical_name, same_value
+from crossover.confounds.names import canonical_arguments, canonical_name, is_open, same_value
 
-__all__ = ["Item", "Ledger", "canonical_arguments", "canonical_name", "ledger", "same_value"]
+__all__ = ["Item", "Ledger", "canonical_arguments", "canonical_name", "is_open", "ledger", "same_value"]

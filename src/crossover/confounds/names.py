@@ -17,7 +17,7 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "max_model_len": ("max-model-len", "context-length", "context-len", "max-context"),
     "max_running_requests": ("max-num-seqs", "max-running-requests", "concurrency-limit"),
     "memory_fraction": ("gpu-memory-utilization", "mem-fraction-static", "memory-fraction"),
-    "chunked_prefill_tokens": ("max-num-batched-tokens", "chunked-prefill-size"),
+    "chunked_prefill_tokens": ("max-num-batched-tokens", "chunked-prefill-size", "max-batched-tokens"),
     "kv_cache_dtype": ("kv-cache-dtype", "kv-dtype"),
     "attention_backend": ("attention-backend",),
     "moe_backend": ("moe-backend", "moe-runner-backend"),
@@ -66,12 +66,17 @@ def canonical_arguments(arguments: Mapping[str, Any]) -> dict[str, tuple[str, An
 
 def same_value(first: Any, second: Any) -> bool:
     """Whether two values are one setting; a value left to the engine (`auto`) agrees with any."""
-    a, b = _normal(first), _normal(second)
-    if any(isinstance(value, str) and value in _OPEN for value in (a, b)):
+    if is_open(first) or is_open(second):
         return True
+    a, b = _normal(first), _normal(second)
     if isinstance(a, float) and isinstance(b, float):
         return abs(a - b) <= 1e-9 * max(abs(a), abs(b), 1.0)
     return bool(a == b)
+
+
+def is_open(value: Any) -> bool:
+    """Whether a value leaves the setting to the engine (None, `auto`); `NONE` is a mode, and means off."""
+    return value is None or (isinstance(value, str) and value != "NONE" and value.strip().lower() in _OPEN)
 
 
 def _normal(value: Any) -> Any:

@@ -21,7 +21,7 @@ from crossover.deployment.progress import Reporter, duration
 from crossover.deployment.sheet import DeploymentSheet
 from crossover.deployment.weights import weights_folder
 from crossover.engines import Engine, get_engine
-from crossover.engines.endpoints import server_info
+from crossover.engines.information import server_info
 from crossover.errors import CrossoverError, InputError
 from crossover.launchers import LaunchError, RunningServer, ServerSpec, Waiting, get_launcher, wait_ready
 from crossover.launchers.root_cause import log_tail
@@ -180,7 +180,12 @@ def _come_up(session: Session, store: Store, reporter: Reporter) -> None:
     took_s = wait_ready(session.server, session.engine, lambda: session.endpoint, timeout_s, waiting)
     session.note("ready")
     reporter.say(f"ready after {duration(took_s)}")
-    session.server_info = server_info(session.engine, session.endpoint.base_url, api_key=session.endpoint.api_key)
+    session.server_info = server_info(
+        session.engine,
+        session.endpoint.base_url,
+        api_key=session.endpoint.api_key,
+        hide=[os.environ.get(name, "") for name in sheet.secrets],
+    )
     _check_declared(session)
     session.note("warmup_start")
     _warm_up(session, store)

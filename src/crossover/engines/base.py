@@ -55,7 +55,8 @@ class Engine:
         build_command: makes the command line from normalised arguments and a placement.
         cache_reset: how the prefix cache is emptied, None where the engine cannot.
         info_paths: GET paths whose JSON tells version and effective configuration; those that answer are
-            kept.
+            kept. Several in a tuple are spellings of one, of which the first that answers is kept.
+        info_metrics: samples of the metrics whose labels or value tell configuration.
         health_path: answers with an error of the server (5xx) while the engine is still warming itself up, which
             may be after the first completion has come back; None where the engine warms up before it listens.
         metrics_path: Prometheus text, None where there is none.
@@ -68,7 +69,8 @@ class Engine:
     name: str
     build_command: CommandBuilder
     cache_reset: CacheReset | None = None
-    info_paths: tuple[str, ...] = ()
+    info_paths: tuple[str | tuple[str, ...], ...] = ()
+    info_metrics: tuple[str, ...] = ()
     health_path: str | None = None
     metrics_path: str | None = None
     counters: Mapping[str, str] = field(default_factory=dict)

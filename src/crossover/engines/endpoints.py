@@ -1,11 +1,10 @@
-"""The requests that are made to a running engine besides completions: cache reset, information, counters."""
+"""The requests that are made to a running engine besides completions: cache reset and counters."""
 
 from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
@@ -36,20 +35,6 @@ def reset_cache(engine: Engine, base_url: str, timeout_s: float = 30.0, api_key:
             return client.request(engine.cache_reset.method, engine.cache_reset.path).is_success
     except httpx.HTTPError:
         return False
-
-
-def server_info(engine: Engine, base_url: str, timeout_s: float = 10.0, api_key: str | None = None) -> dict[str, Any]:
-    """Returns the JSON of every information path that answers, by path (without its query)."""
-    answers: dict[str, Any] = {}
-    with http_client(base_url, timeout_s, api_key) as client:
-        for path in engine.info_paths:
-            try:
-                response = client.get(path)
-                if response.is_success:
-                    answers[path.partition("?")[0]] = response.json()
-            except (httpx.HTTPError, ValueError):
-                continue
-    return answers
 
 
 def read_counters(

@@ -47,7 +47,8 @@ ENGINE = Engine(
     name="sglang",
     build_command=_command,
     cache_reset=CacheReset("POST", "/flush_cache"),
-    info_paths=("/get_server_info", "/get_model_info", "/v1/models"),
+    info_paths=(("/server_info", "/get_server_info"), ("/model_info", "/get_model_info"), "/v1/models"),
+    info_metrics=("sglang:context_len", "sglang:page_size", "sglang:max_total_num_tokens"),
     # It answers completions before its own warm-up request has gone through.
     health_path="/health",
     # Present only when the server was started with enable-metrics.

@@ -43,6 +43,7 @@ ENGINE = Engine(
     build_command=_command,
     cache_reset=CacheReset("POST", "/reset_prefix_cache", {"VLLM_SERVER_DEV_MODE": "1"}),
     info_paths=("/version", "/v1/models", "/server_info?config_format=json"),
+    info_metrics=("vllm:cache_config_info",),
     metrics_path="/metrics",
     counters={
         "prompt_tokens": "vllm:prompt_tokens_total",

@@ -22,8 +22,8 @@ def summarise_engine(report: Mapping[str, Any] | None, workload: Mapping[str, An
         `acceptance_length`, `stable_decode_tok_s` (its mean is one over time), `prefill_tok_s` {mean, min, max, n},
         `stable_windows_outer` (what each stable sample covers, as two outer stamps), `stable_running` (of them),
         `max_running`, `capped_running` (the most that decoded while others waited), `prefill_chunks`,
-        `prefix_hit_rate`, `startup`, `effective_config`, `incidents`; a part that the log does not show is None.
-        None without a report.
+        `prefix_hit_rate`, `startup`, `effective_config`, `configuration`, `incidents`; a part that the log does
+        not show is None. None without a report.
     """
     if report is None:
         return None
@@ -44,6 +44,7 @@ def summarise_engine(report: Mapping[str, Any] | None, workload: Mapping[str, An
         "prefix_hit_rate": prefix_hit_rate(report),
         "startup": report.get("startup") or {},
         "effective_config": report.get("effective_config") or {},
+        "configuration": report.get("configuration"),
         "incidents": list(report.get("incidents") or []),
     }
 

@@ -19,9 +19,9 @@ from crossover.planning.locks import Locks, read_locks
 from crossover.recipes import EntryState, Store, canonical_json, key_of, source_digest
 from crossover.recipes.canonical import digest_of_file
 
-PARSE_SOURCE = ("crossover.analysis", "crossover.logs")
+PARSE_SOURCE = ("crossover.analysis", "crossover.logs", "crossover.configuration", "crossover.confounds.names")
 METRICS_SOURCE = (
-    "crossover.analysis", "crossover.metrics", "crossover.audits",
+    "crossover.analysis", "crossover.metrics", "crossover.audits", "crossover.confounds.names",
     "crossover.client.interpretation", "crossover.client.stream", "crossover.client.fields",
     "crossover.client.tokens", "crossover.client.findings", "crossover.client.fitness", "crossover.client.outcome",
     "crossover.client.tables", "crossover.client.reads", "crossover.client.framing", "crossover.client.spool",

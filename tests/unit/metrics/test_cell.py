@@ -238,6 +238,30 @@ def test_an_attention_backend_is_asked_for_as_a_whole_or_in_parts(tmp_path, monk
     assert {f["subject"] for f in found["audits"] if f["verdict"] == "contradiction"} == subjects
 
 
+def test_settings_that_were_merged_are_judged_with_their_source(tmp_path, monkeypatch):
+    def setting(name, flag, value, verdict):
+        return {
+            "setting": name, "value": value, "source": "/server_info", "stated": {}, "disagree": False,
+            "flag": flag, "requested": 256, "verdict": verdict,
+        }  # fmt: skip
+
+    settings = [
+        setting("max_running_requests", "max-num-seqs", 128, "changed"),
+        setting("max_model_len", "max-model-len", 256, "as asked"),
+        setting("kv_cache_dtype", "kv-cache-dtype", "auto", "not stated"),
+        setting("block_size", None, 16, None),
+    ]
+    merged = report() | {"configuration": {"sources": ["/server_info"], "settings": settings}}
+    found = evaluate(tmp_path, monkeypatch, engine_report=merged)
+    audits = {f["verdict"]: f for f in found["audits"] if f["audit"] == "configuration"}
+    assert set(audits) == {"contradiction", "passed"}
+    contradiction = audits["contradiction"]
+    assert contradiction["subject"] == "configuration.max-num-seqs"
+    assert contradiction["why"] == "256 was asked for, the engine runs with 128 (its /server_info says so)"
+    assert audits["passed"]["why"] == "compared: max_model_len, max_running_requests"
+    assert found["engine"]["configuration"] == merged["configuration"]
+
+
 def test_three_requests_support_no_percentile(tmp_path, monkeypatch):
     counters = {"before": {"generation_tokens": 0}, "after": {"generation_tokens": 3 * TOKENS}}
     workload = CELL["workload"] | {"requests": 3}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any
 
 from crossover.audits.evidence import Evidence
@@ -13,30 +13,18 @@ from crossover.confounds.names import canonical_arguments, canonical_name, same_
 
 IDENTITY = "what ran is what was asked for, and what is said to have run"
 TOLERANCE = "none; spellings of one value (fp8, fp8_e4m3) are equal, `auto` equals anything"
-REASON = "engines change what they are asked for, and say so in their log only"
+REASON = "engines change what they are asked for, and say so in their log or their endpoints only"
 # Settings that an engine states in parts.
 _PARTS = {"attention_backend": ("decode_attention_backend", "prefill_attention_backend")}
 
 
 def check_cell(evidence: Evidence) -> Iterator[Finding]:
-    """Compares what was asked of the engine with what its log says it runs with."""
-    effective = (evidence.engine or {}).get("effective_config") or {}
-    flags = canonical_arguments(_mapping(_mapping(evidence.cell.get("requested_config")).get("arguments")))
-    known = [name for name in flags if _stated(name, flags, effective)]
-    for name in known:
-        flag, asked = flags[name]
-        for found in _stated(name, flags, effective):
-            if not same_value(asked, found):
-                yield Finding(
-                    "contradiction",
-                    f"configuration.{flag}",
-                    f"{_say(asked)} was asked for, the engine runs with {_say(found)}",
-                    plain(asked),
-                    plain(found),
-                    "ask for what the engine can do, or name the effective value in the comparison",
-                )
+    """Compares what was asked of the engine with what its log and its endpoints say it runs with."""
+    engine = evidence.engine or {}
+    merged = _mapping(engine.get("configuration")).get("settings")
+    known = yield from _merged(merged) if merged is not None else _logged(evidence.cell, engine)
     # A kernel that fell back is not the one that the engine's own configuration names.
-    for incident in (evidence.engine or {}).get("incidents") or []:
+    for incident in engine.get("incidents") or []:
         if incident.get("kind") == "fallback_kernel":
             yield Finding(
                 "contradiction",
@@ -47,7 +35,40 @@ def check_cell(evidence: Evidence) -> Iterator[Finding]:
     if known:
         yield passed("configuration", f"compared: {', '.join(sorted(known))}")
     else:
-        yield not_applicable("configuration", "the log states none of the settings that were asked for")
+        yield not_applicable("configuration", "the engine states none of the settings that were asked for")
+
+
+def _merged(settings: Iterable[Mapping[str, Any]]) -> Generator[Finding, None, list[str]]:
+    """Judges settings that `crossover.configuration` has merged and compared; returns the names that were compared."""
+    compared = [one for one in settings if one.get("verdict") in ("as asked", "changed")]
+    for one in compared:
+        if one["verdict"] == "changed":
+            yield _changed(str(one["flag"]), one["requested"], one["value"], f" (its {one['source']} says so)")
+    return [str(one["setting"]) for one in compared]
+
+
+def _logged(cell: Mapping[str, Any], engine: Mapping[str, Any]) -> Generator[Finding, None, list[str]]:
+    """The same by the names of the log alone, where nothing else was read."""
+    effective = engine.get("effective_config") or {}
+    flags = canonical_arguments(_mapping(_mapping(cell.get("requested_config")).get("arguments")))
+    known = [name for name in flags if _stated(name, flags, effective)]
+    for name in known:
+        flag, asked = flags[name]
+        for found in _stated(name, flags, effective):
+            if not same_value(asked, found):
+                yield _changed(flag, asked, found)
+    return known
+
+
+def _changed(flag: str, asked: Any, found: Any, source: str = "") -> Finding:
+    return Finding(
+        "contradiction",
+        f"configuration.{flag}",
+        f"{_say(asked)} was asked for, the engine runs with {_say(found)}{source}",
+        plain(asked),
+        plain(found),
+        "ask for what the engine can do, or name the effective value in the comparison",
+    )
 
 
 def _stated(name: str, flags: Mapping[str, Any], effective: Mapping[str, Any]) -> list[Any]:
