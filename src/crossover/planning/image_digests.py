@@ -1,4 +1,5 @@
-"""What an image's tag points to now, asked of its registry through the Docker API."""
+"""What an image's tag points to now, asked of its registry: through a Docker daemon, which knows mirrors and logins, or
+without one."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from crossover.errors import CrossoverError
+from crossover.planning.registry_api import tag_digest
 from crossover.recipes.canonical import digest_of_file
 
 
@@ -19,7 +21,7 @@ def digest_of(reference: str, client: Any = None) -> str:
         client: a Docker client instead of that of the environment.
 
     Raises:
-        CrossoverError: no Docker daemon answers, the registry does not have it, or there is no such file.
+        CrossoverError: the registry cannot be asked or does not have it, or there is no such file.
     """
     if reference.endswith(".sif"):
         return f"{reference}@sha256:{_digest_of_image_file(Path(reference))}"
@@ -30,11 +32,11 @@ def digest_of(reference: str, client: Any = None) -> str:
     try:
         found = (client or docker.from_env()).images.get_registry_data(reference).id
     except APIError as error:
-        raise CrossoverError(f"{reference}: {_said(error)}") from error
-    except DockerException as error:
-        raise CrossoverError(
-            f"{reference}: no Docker daemon answers to ask its registry; start one, or set DOCKER_HOST"
-        ) from error
+        if error.status_code != 404:
+            raise CrossoverError(f"{reference}: {_said(error)}") from error
+        found = tag_digest(reference)  # Podman has no such request, and answers so to everything
+    except DockerException:
+        found = tag_digest(reference)
     return f"{_without_tag(reference)}@{found}"
 
 
@@ -46,11 +48,8 @@ def _digest_of_image_file(path: Path) -> str:
 
 def _said(error: Any) -> str:
     said = " ".join(str(error.explanation or error).split())
-    status = error.status_code
-    if status in (401, 403) or "denied" in said or "unauthorized" in said:
+    if error.status_code in (401, 403) or "denied" in said or "unauthorized" in said:
         return f"its registry does not have it, or wants a login (`docker login`): {said}"
-    if status == 404:
-        return f"its registry has no such image: {said}"
     return f"its registry cannot be asked ({said}); check the network"
 
 

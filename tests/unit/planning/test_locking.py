@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import types
 
 import pytest
@@ -142,10 +143,8 @@ def failing(status, said):
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (failing(404, "not found: manifest unknown"), "no such image"),
         (failing(403, "pull access denied"), "docker login"),
         (failing(500, "no such host"), "check the network"),
-        (DockerException("no socket"), "no Docker daemon"),
     ],
 )
 def test_registries_that_do_not_answer(error, said):
@@ -154,13 +153,31 @@ def test_registries_that_do_not_answer(error, said):
     assert str(raised.value).startswith("a:1: ")
 
 
+@pytest.mark.parametrize("error", [failing(404, "Not Found"), DockerException("no socket")])
+def test_the_registry_itself_is_asked_where_a_daemon_cannot(error, monkeypatch):
+    asked = []
+    monkeypatch.setattr("crossover.planning.image_digests.tag_digest", lambda name: asked.append(name) or DIGEST)
+    assert digest_of("docker://reg.example:5000/vllm:v1", registry(error)) == f"reg.example:5000/vllm@{DIGEST}"
+    assert asked == ["reg.example:5000/vllm:v1"]
+
+
+def test_an_image_file_is_locked_by_its_own_digest(tmp_path):
+    file = tmp_path / "engine.sif"
+    file.write_bytes(b"bytes")
+    assert digest_of(str(file)) == f"{file}@sha256:{hashlib.sha256(b'bytes').hexdigest()}"
+    with pytest.raises(CrossoverError, match="there is no such image file"):
+        digest_of(str(tmp_path / "other.sif"))
+
+
 def test_the_command_says_in_one_line_what_it_could_not_do(experiment, monkeypatch, capsys):
     world = World()
     monkeypatch.setattr("crossover.hubs.get_hub", lambda hub: types.SimpleNamespace(resolve=lambda *_: world.commit))
     monkeypatch.setattr("docker.from_env", lambda: registry(DockerException("no socket")))
     assert main(["lock", str(experiment.file)]) == 1
     told = capsys.readouterr().err.splitlines()
-    assert told[-1].startswith("crossover lock: 2 names locked, 1 not: reg.example:5000/vllm:v1: no Docker daemon")
+    assert told[-1].startswith(
+        "crossover lock: 2 names locked, 1 not: reg.example:5000/vllm:v1: its registry cannot be"
+    )
     assert read_locks(experiment).commit(experiment.models["branch"]) == world.commit
 
 
