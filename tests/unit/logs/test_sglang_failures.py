@@ -87,7 +87,17 @@ def test_error_without_a_text_is_a_cause_too() -> None:
     assert "Root cause: AssertionError" in found[0].message
 
 
-@pytest.mark.parametrize("word", ["Killed", "已杀死", "sglang-1  | Killed"])
+@pytest.mark.parametrize(
+    "word",
+    [
+        "Killed",
+        "已杀死",
+        "sglang-1  | Killed",
+        "2025-03-03T06:49:29.123456789Z stdout F Killed",
+        "Mar 03 06:49:29 gpu-7 sglang[12]: Killed",
+        "/bin/bash: line 1:    12 Killed                  python3 -m sglang.launch_server",
+    ],
+)
 def test_killed_counts_where_nothing_failed_before(word: str) -> None:
     begin = "[2025-03-03 06:49:28 TP5] Load weight begin. avail mem=78.41 GB"
     assert [item.kind for item in incidents_of(begin, word)] == ["killed"]

@@ -282,3 +282,30 @@ def test_pool_that_all_kinds_of_layers_share() -> None:
 """)
     assert {item.item: item.gib for item in report.memory}["kv_cache"] == 70.25
     assert report.startup.kv_cache_tokens == 2400000
+
+
+def test_server_that_starts_again_without_printing_its_arguments() -> None:
+    """A second load after the server was ready is another server: its pool is no draft's, its time does not add."""
+    report = report_of("""
+[2025-06-01 10:01:05] Load weight begin. avail mem=78.00 GB
+[2025-06-01 10:01:20] Load weight end. type=LlamaForCausalLM, dtype=torch.bfloat16, avail mem=62.90 GB, mem usage=15.10 GB.
+[2025-06-01 10:01:21] KV Cache is allocated. #tokens: 300000, K size: 20.00 GB, V size: 20.00 GB
+[2025-06-01 10:01:35] The server is fired up and ready to roll!
+[2025-06-01 10:19:58] Init torch distributed ends. mem usage=0.50 GB
+[2025-06-01 10:20:00] Load weight begin. avail mem=78.00 GB
+[2025-06-01 10:20:09] Load weight end. type=LlamaForCausalLM, dtype=torch.bfloat16, avail mem=63.00 GB, mem usage=15.00 GB.
+[2025-06-01 10:20:10] KV Cache is allocated. #tokens: 250000, K size: 17.00 GB, V size: 17.00 GB
+""")
+    assert [(pool.name, pool.tokens, pool.gib) for pool in report.pools] == [("target", 250000, 34.0)]
+    assert (report.startup.weights_load_s, report.startup.model_load_gib) == (9.0, 15.0)
+    assert {item.item: item.gib for item in report.memory}["non_torch"] == 0.5
+    assert not report.startup.ready_seen
+
+
+def test_same_rank_of_two_services_in_one_log() -> None:
+    """Two servers of one composition both have a rank 0: two target pools, of which the smaller binds; no draft."""
+    report = report_of("""
+prefill-1  | [2025-09-01 10:00:21 TP0] KV Cache is allocated. #tokens: 300000, K size: 20.00 GB, V size: 20.00 GB
+decode-1   | [2025-09-01 10:00:22 TP0] KV Cache is allocated. #tokens: 340000, K size: 22.00 GB, V size: 22.00 GB
+""")
+    assert [(pool.name, pool.tokens, pool.gib) for pool in report.pools] == [("target", 300000, 40.0)]

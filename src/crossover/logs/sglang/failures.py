@@ -124,7 +124,8 @@ KINDS: tuple[LineKind, ...] = (
     kind(
         "killed",
         ("Killed", "已杀死", "Exit code: -9"),
-        r"(?:^|\| |\s\d\d:\d\d:\d\d\S* )(?:Killed|已杀死)\s*$|Exit code: -9\b",
+        r"(?:^|[^A-Za-z,.'\"] +|[:>]|std(?:out|err) [FP] )(?:Killed|已杀死)\s*$|line \d+: +\d{1,9} Killed\b"
+        r"|Exit code: -9\b",
         _killed,
         figure=False,
         joins=False,

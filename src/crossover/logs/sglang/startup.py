@@ -97,10 +97,15 @@ def start_of(builder: Builder) -> Start:
     return found
 
 
+_SOURCE = re.compile(r"([\w.-]{1,60}) +\| |\[pod/([\w.-]{1,100})")
+
+
 def at_rank(builder: Builder, line: Line) -> RankStart:
-    """Returns what the line's rank has said so far."""
+    """Returns what the line's rank has said so far; ranks of two services in one log (Compose) are not the same."""
     start = start_of(builder)
     label = rank_label(line)
+    if source := _SOURCE.match(line.text):
+        label = (source[1] or source[2], label)
     rank = line.rank
     if rank and "dp" in rank:
         start.highest_dp = max(rank["dp"], start.highest_dp or 0)
@@ -129,7 +134,14 @@ def elapsed_between(began: float | None, ended: float | None) -> float | None:
 # -- weights ----------------------------------------------------------------------------------------------
 
 
+def _may_begin(builder: Builder) -> None:
+    """Weights are loaded once: after a server was ready, another one starts, whose arguments were not logged."""
+    if builder.ready_seen:
+        builder.new_start()
+
+
 def _load_begin(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    _may_begin(builder)
     at = at_rank(builder, line)
     at.load_began_s, at.load_began_gib = line.seconds(), number(LEFT, match[0])
     at.left_gib = at.load_began_gib if at.load_began_gib is not None else at.left_gib
@@ -165,6 +177,7 @@ def _load_end(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 
 def _distributed(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    _may_begin(builder)
     at_rank(builder, line).non_torch_gib = float(match[1])
 
 
