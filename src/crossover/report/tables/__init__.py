@@ -21,6 +21,7 @@ NAMES = (
     "clients",
     "audits",
     "findings",
+    "configuration",
     "confounds",
     "attribution",
     "latency",
