@@ -62,22 +62,7 @@ def read_sheet(file: Path) -> DeploymentSheet:
         InputError: no such file, or no deployment sheet.
     """
     try:
-        data = json.loads(file.read_text())
-        cells = tuple(CellSheet(cell["id"], cell["key"], cell["recipe"], cell.get("goodput")) for cell in data["cells"])
-        return DeploymentSheet(
-            key=data["key"],
-            server_key=data["server_key"],
-            server=data["server"],
-            label=data["label"],
-            launcher=data["launcher"],
-            secrets=tuple(data["secrets"]),
-            image=data.get("image"),
-            version=data.get("version"),
-            simulated=data["simulated"],
-            clock_scale=float(data["clock_scale"]),
-            warmup=tuple(data["warmup"]),
-            cells=cells,
-        )
+        return sheet_of(json.loads(file.read_text()))
     except FileNotFoundError:
         raise InputError("no such file", file=file, remedy="write it with `crossover plan --sheets`") from None
     except (ValueError, KeyError, TypeError) as error:
@@ -86,3 +71,22 @@ def read_sheet(file: Path) -> DeploymentSheet:
             file=file,
             remedy="write it with `crossover plan --sheets`",
         ) from None
+
+
+def sheet_of(data: Mapping[str, Any]) -> DeploymentSheet:
+    """Returns the sheet with these contents; ValueError, KeyError or TypeError where they are none."""
+    cells = tuple(CellSheet(cell["id"], cell["key"], cell["recipe"], cell.get("goodput")) for cell in data["cells"])
+    return DeploymentSheet(
+        key=data["key"],
+        server_key=data["server_key"],
+        server=data["server"],
+        label=data["label"],
+        launcher=data["launcher"],
+        secrets=tuple(data["secrets"]),
+        image=data.get("image"),
+        version=data.get("version"),
+        simulated=data["simulated"],
+        clock_scale=float(data["clock_scale"]),
+        warmup=tuple(data["warmup"]),
+        cells=cells,
+    )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from crossover import hubs
 from crossover.recipes import Entry, Store
@@ -31,6 +33,21 @@ def weights_folder(store: Store, key: str | None) -> str | None:
         more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
         raise AlteredEntryError(f"{outside}: {'; '.join(wrong[:3])}{more}; run again to have the weights made anew")
     return str(outside)
+
+
+def planned_folder(store: Store, key: str, recipe: Mapping[str, Any], detail: Mapping[str, Any]) -> Path:
+    """Returns where the weights of a recipe will be on this machine, whether they are there or not.
+
+    Args:
+        recipe: of the weights entry with that key; a commit that is not locked yet gives a folder of that name.
+        detail: what the step was planned with besides (see `crossover.planning.jobs.Step`).
+    """
+    if recipe["hub"] not in hubs.hub_names():
+        made = store.path("weights", key) / "files"
+        return Path(str(detail["path"])) if recipe["hub"] == "local" else made.resolve()
+    if isinstance(recipe["commit"], str):
+        return hubs.folder_of(hubs.Snapshot.of_recipe(recipe))
+    return hubs.cache_root().joinpath("weights", str(recipe["hub"]), str(recipe["repo"]), "not-locked")
 
 
 def _outside(entry: Entry) -> Path:
