@@ -17,10 +17,13 @@ import psutil
 import pytest
 
 from crossover.client import Endpoint
+from crossover.configuration import effective_configuration
 from crossover.engines import get_engine
-from crossover.engines.endpoints import read_counters, reset_cache, server_info
+from crossover.engines.endpoints import read_counters, reset_cache
+from crossover.engines.information import server_info
 from crossover.environments import ensure, find_definition
 from crossover.launchers import LaunchError, ServerSpec, get_launcher, wait_ready
+from crossover.logs import read_log
 from crossover.models import TinyModel, generate
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
@@ -99,6 +102,45 @@ def stream(server, prompt):
     return texts, usage
 
 
+# Settings that a source states, by the source that must be the one.
+STATED = {
+    "vllm": {
+        "block_size": (128, "/metrics"),
+        "memory_fraction": (0.92, "/metrics"),
+        "kv_cache_memory_bytes": (1 << 30, "/metrics"),
+        "tensor_parallel": (1, "log"),
+        "disable_custom_all_reduce": (True, "log"),
+        "graph_mode": ("NONE", "log"),
+        "max_running_requests": (128, "/server_info"),
+        "max_batched_tokens": (2048, "/server_info"),
+    },
+    "sglang": {
+        "kv_cache_dtype": ("bfloat16", "log"),
+        "attention_backend": ("torch_native", "/server_info internal_states"),
+        "max_running_requests": (4096, "/server_info internal_states"),
+        "kv_cache_tokens": (40000, "/server_info internal_states"),
+    },
+}
+
+
+def check_configuration(engine, server):
+    """Log, endpoints and metrics of the running server give one configuration, which is what was asked for."""
+    data = get_engine(engine)
+    info = server_info(data, server.base_url)
+    assert len(info) == len(data.info_paths) + 1  # and the metrics
+    _, arguments, variables = ENGINES[engine]
+    report = read_log(server.log_path, engine=engine).to_dict()
+    asked = {"arguments": arguments, "environment": variables}
+    found = {one.name: one for one in effective_configuration(engine, report, info, asked).settings}
+    assert {one.flag: one.verdict for one in found.values() if one.flag in arguments} == dict.fromkeys(
+        arguments, "as asked"
+    )
+    assert [one for one in found.values() if one.disagree or one.verdict == "changed"] == []
+    stated = STATED[engine]
+    assert {name: (found[name].value, found[name].source) for name in stated} == stated
+    assert len(found["max_model_len"].stated) >= 3
+
+
 def test_starts_streams_resets_counts_and_stops(engine, environment, model, tmp_path):
     data = get_engine(engine)
     server = get_launcher("process").start(spec(engine, environment, model), tmp_path)
@@ -114,8 +156,7 @@ def test_starts_streams_resets_counts_and_stops(engine, environment, model, tmp_
         assert after["prompt_tokens"] - before["prompt_tokens"] == 50
         assert after["generation_tokens"] - before["generation_tokens"] == 8
         assert reset_cache(data, server.base_url) is True
-        assert "/v1/models" in server_info(data, server.base_url) or engine == "sglang"
-        assert len(server_info(data, server.base_url)) == len(data.info_paths)
+        check_configuration(engine, server)
         assert server.owns_port() is True
         pids = server.pids
     finally:
