@@ -212,3 +212,13 @@ def test_a_cache_that_is_too_small(text: str, advice: str) -> None:
 def test_tokens_from_blocks(lines: list[str], tokens: int | None) -> None:
     """16 tokens a block in V0; else the size that gives the printed concurrency: 1000 x 128 / 32000 = 4."""
     assert read_log(lines, "vllm").startup.kv_cache_tokens == tokens
+
+
+def test_a_tpu_says_what_is_left_for_the_cache() -> None:
+    line = (
+        "(EngineCore pid=106339) INFO 06-03 07:40:36 [tpu_worker.py:437] Memory statistics | "
+        "total_hbm_limit_gb=94.75GiB | total_hbm_limit_cap_gb=80.53GiB | total_hbm_used_gb=16.58GiB | "
+        "total_hbm_avail_gb=63.95GiB"
+    )
+    assert memory(line) == {"visible": 94.75, "kv_cache": 63.95}
+    assert read_log([line]).startup.kv_cache_gib == 63.95

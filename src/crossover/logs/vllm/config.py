@@ -141,10 +141,12 @@ def _secret(name: str) -> bool:
 
 def effective(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """`Initializing a V1 LLM engine (v0.32.0) with config: ...`: what the engine made of it."""
+    if builder.facts.pop("shutdown", None) or builder.dead or (builder.shared is not None and builder.shared.dead):
+        builder.new_start()
     pairs = list(pairs_of_call(line.text[match.end() :]))
     builder.raw.setdefault("engine", {}).update(dict(pairs))
     builder.configure(normalise(pairs))
-    if match[1]:
+    if match[1] and match[1].lstrip("v")[0].isdigit():
         builder.version = match[1].lstrip("v")
     compilation = builder.raw["engine"].get("compilation_config")
     if isinstance(compilation, Mapping):
@@ -214,7 +216,7 @@ KINDS = (
     kind(
         "effective",
         ("LLM engine (v", "LLM engine with config"),
-        r"Initializing an? (?:V\d )?LLM engine (?:\((v?\d[\w.+-]{0,80})\) )?with config: ",
+        r"Initializing an? (?:V\d )?LLM engine (?:\((v?\d[\w.+-]{0,80}|v?[a-z]\w{0,20})\) )?with config: ",
         effective,
         figure=False,
         joins=False,
@@ -239,9 +241,16 @@ KINDS = (
             "Using XFormers backend",
             "Using FlashAttention-2 backend",
             "Using ROCmFlashAttention",
+            "_ATTN backend",
+            "_MLA backend",
+            "_ATTENTION backend",
+            "FLASHINFER backend",
+            "FLASHMLA backend",
+            "_FA backend",
         ),
         r"Using (?:AttentionBackendEnum\.([A-Z_0-9]{3,40}) backend|([A-Z_0-9]{3,40}) attention backend"
         r"|([A-Z][A-Za-z0-9 _-]{2,40}?) backend on V1 engine"
+        r"|([A-Z][A-Z0-9_]{3,40}) backend\b(?! for)"
         r"|(Flash Attention|FlashInfer|XFormers|FlashAttention-2|ROCmFlashAttention) backend)",
         attention,
         figure=False,
@@ -255,9 +264,16 @@ KINDS = (
     ),
     kind(
         "moe_backend",
-        "MoE backend",
-        r"Using '?([A-Za-z0-9_ -]{2,40}?)'? [A-Z]\w{1,20} MoE backend",
+        ("MoE backend", "backend for FP8 MoE", "backend for SM", "backend for Unquantized MoE"),
+        r"Using '?([A-Za-z0-9_ -]{2,40}?)'? (?:[A-Z]\w{1,20} MoE backend|backend for (?:\w{2,20} MoE|SM\d))",
         setting("moe_backend", first=True),
+        figure=False,
+    ),
+    kind(
+        "all_reduce_backends",
+        "all-reduce backends (in dispatch order)",
+        r"Using \[([^\]\n]{0,200})\] all-reduce backends \(in dispatch order\) for group 'tp",
+        setting("all_reduce_backends", lambda text: [name.strip(" '\"") for name in text.split(",") if name.strip()]),
         figure=False,
     ),
     kind(
@@ -270,7 +286,7 @@ KINDS = (
     kind(
         "kv_dtype",
         "to store kv cache",
-        r"Using (fp8\w{0,10}|nvfp4|int8\w{0,20}) data type to store kv cache",
+        r"Using ([a-z][a-z0-9_]{2,30}) data type to store kv cache",
         setting("kv_cache_dtype"),
         figure=False,
     ),

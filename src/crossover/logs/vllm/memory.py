@@ -26,6 +26,13 @@ def cpu_kv_memory(builder: Builder, line: Line, match: re.Match[str]) -> None:
         builder.add_memory(line, "visible", number(match[2]))
 
 
+def tpu_memory(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """`total_hbm_limit_gb=94.75GiB | ... | total_hbm_avail_gb=63.95GiB`: what is available goes to the KV cache."""
+    builder.add_memory(line, "visible", number(match[1]))
+    builder.binding_at_rank("kv_cache_gib", line, number(match[2]))
+    builder.add_memory(line, "kv_cache", number(match[2]))
+
+
 def kv_tokens(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """Capacity of one engine in tokens, as the engine counts it (hybrid models included)."""
     builder.binding_at_rank("kv_cache_tokens", line, whole(match[1]))
@@ -131,6 +138,12 @@ KINDS = (
         "GiB for KV cache",
         rf"set \({NUM}/{NUM}\) GiB for KV cache|Using {NUM} GiB for KV cache",
         cpu_kv_memory,
+    ),
+    kind(
+        "kv_tpu",
+        "total_hbm_limit_gb=",
+        rf"total_hbm_limit_gb={NUM} ?GiB[^\n]{{1,160}}?total_hbm_avail_gb={NUM} ?GiB",
+        tpu_memory,
     ),
     kind("kv_reduced", "KV cache memory reduced to", rf"KV cache memory reduced to {NUM} GiB", kv_reduced),
     kind("kv_tokens", "KV cache size:", rf"KV cache size: {NUM} tokens", kv_tokens),

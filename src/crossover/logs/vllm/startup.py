@@ -51,8 +51,9 @@ def compile_part(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 def compile_cached(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """Compiled graphs came from the cache: the start was warm."""
-    builder.raw["compile_cache"] = "warm"
-    builder.add_at_rank("compile_parts_s", line, match[0], number(match[1]))
+    builder.raw.setdefault("compile_cache", "warm")
+    if match[1]:
+        builder.add_at_rank("compile_parts_s", line, match[0], number(match[1]))
 
 
 def compile_cold(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -62,8 +63,8 @@ def compile_cold(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 
 def compile_tpu(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """TPU: each kind of graph is compiled for itself, in lines that may be alike except for the figure and time."""
-    builder.add_at_rank("compile_parts_s", line, f"{line.t} {match[0]}", number(match[1]))
+    """TPU: each kind of graph is compiled for itself, and lines may be alike."""
+    builder.add_at_rank("compile_parts_s", line, f"line {line.number}", number(match[1]))
 
 
 def downloaded(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -101,8 +102,13 @@ def engine_ready(builder: Builder, line: Line, match: re.Match[str]) -> None:
         builder.at_rank("compile_of_init_s", line, number(match[2]))
 
 
+_LOADED = {"model_load_gib", "kv_cache_gib", "kv_cache_tokens", "engine_init_s"}
+
+
 def version(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """The server says its version first, so what an earlier server in the same log said is over."""
+    if builder.per_rank.keys() & _LOADED:
+        builder.dead = True  # whatever ended it: it was not seen
     builder.new_start()
     builder.facts.pop("shutdown", None)
     builder.version = match[1].lstrip("v")
@@ -143,6 +149,14 @@ KINDS = (
         "Directly load the ",
         rf"Directly load the [^\n]{{1,160}}? took {NUM} s",
         compile_cached,
+    ),
+    kind(
+        "compile_loaded",
+        ("Directly load AOT compilation", "Directly load the compiled graph for"),
+        r"Directly load (?:AOT compilation|the compiled graph for shape)()",
+        compile_cached,
+        figure=False,
+        instead_of="compile_cached",
     ),
     kind(
         "compile_tpu",

@@ -24,7 +24,7 @@ _USAGE = (
         re.compile(rf"{NUM} GiB for (?:CUDA ?Graph|NPU ?graph|ACL ?graph|\w{{2,8}} ?[Gg]raph) memory"),
     ),
 )
-_IN_USE = re.compile(r"Current kv cache memory in use is (\d[\d.]{0,20}) (bytes|GiB)")
+_IN_USE = re.compile(r"Current (?:kv|KV) cache memory(?: in use is|:) (\d[\d.]{0,20}) (bytes|GiB)")
 _ADVISED = re.compile(r"`--kv-cache-memory(?:-bytes)?=(-?\d{1,18})`[^`]{0,30} to fit in")
 
 
