@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import statistics
@@ -35,6 +36,11 @@ def default() -> dict:
 @pytest.fixture(scope="module")
 def cpu() -> dict:
     return report_of("cpu-engines", 1800)
+
+
+@pytest.fixture(scope="module")
+def reasoning() -> dict:
+    return report_of("cpu-reasoning", 900)
 
 
 def cell(report: dict, variant: str, dataset: str, context: int) -> dict:
@@ -91,6 +97,30 @@ def test_stable_decode_throughput_agrees_with_the_engines_logs(cpu) -> None:
             differences.append(abs(own / logged - 1))
     assert len(differences) >= 8
     assert statistics.median(differences) < 0.05, differences
+
+
+@pytest.mark.parametrize("variant", ["vllm", "sglang"])
+def test_reasoning_is_measured_by_the_whole_chain(reasoning, variant) -> None:
+    (measured,) = [c for c in reasoning["cells"] if c["variant"] == variant]
+    assert measured["status"] == "ok", measured["reason"]
+    assert measured["tokens"]["completion"] == 12 * 96
+    verdicts = {a["verdict"] for a in measured["audits"] if a["audit"] in ("counters", "configuration")}
+    assert verdicts == {"passed"}
+    ttft_s, ttfot_s, e2e_s = (measured["metrics"][name]["mean"] for name in ("ttft_s", "ttfot_s", "e2e_s"))
+    # Tokens: the opening marker, 40 words, the closing marker, 54 words. The first word is token 2, the first of the
+    # answer token 43, the last token 96: the answer begins after 41 of the 94 steps in between, 44 %.
+    assert (ttfot_s - ttft_s) / (e2e_s - ttft_s) == pytest.approx(41 / 94, abs=0.12)
+
+
+def test_the_report_says_what_real_engines_were_asked_and_what_they_ran_with(reasoning) -> None:
+    with (ROOT / "reports" / "cpu-reasoning" / "tables" / "configuration.csv").open() as file:
+        rows = {(row["variant"], row["setting"]): row for row in csv.DictReader(file)}
+    for variant, parser in (("vllm", "deepseek_r1"), ("sglang", "deepseek-r1")):
+        row = rows[variant, "reasoning_parser"]
+        assert row["requested"] == row["effective"] == parser
+        assert rows[variant, "max_model_len"]["verdict"] == "as asked"
+        assert rows[variant, "kv_cache_tokens"]["verdict"] == "the engine's choice"
+    assert {row["verdict"] for row in rows.values()} <= {"as asked", "the engine's choice"}
 
 
 def test_the_logs_of_real_engines_are_read_to_the_last_figure(cpu) -> None:

@@ -6,17 +6,18 @@ Common names are those of `effective_config` in an engine report, listed in docs
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from crossover.configuration import dialects
 from crossover.confounds import is_open
 
 LOG = "log"
 METRICS = "/metrics"
 MODELS = "/v1/models"
-_ENGINES = ("vllm", "sglang")
 # Start-up facts of an engine report that are settings too: what the engine made of what it was asked for.
 _LOGGED_LIMITS = {
     "max_running_requests": "max_running_requests",
@@ -62,9 +63,10 @@ class Dialect(Protocol):
 
 def dialect_of(engine: str | None) -> Dialect | None:
     """Returns how an engine speaks, None for one that is not known."""
-    if engine not in _ENGINES:
+    known = {module.name for module in pkgutil.iter_modules(dialects.__path__)}
+    if engine not in known:
         return None
-    module: Any = importlib.import_module(f"crossover.configuration.{engine}")
+    module: Any = importlib.import_module(f"{dialects.__name__}.{engine}")
     return module  # type: ignore[no-any-return]
 
 
