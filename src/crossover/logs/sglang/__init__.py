@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from crossover.logs.sglang import (
     adjusted,
+    backends,
     batches,
     compiling,
     config,
@@ -29,6 +30,7 @@ TABLE = LogTable(
         *compiling.KINDS,
         *graphs.KINDS,
         *config.KINDS,
+        *backends.KINDS,
         *adjusted.KINDS,
         *failures.KINDS,
         *incidents.KINDS,

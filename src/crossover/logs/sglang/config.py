@@ -74,6 +74,8 @@ COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
     "seed": ("random_seed",),
     "stream_interval": ("stream_interval",),
     "decode_log_interval": ("decode_log_interval",),
+    "hierarchical_cache": ("enable_hierarchical_cache",),
+    "hierarchical_cache_ratio": ("hicache_ratio",),
     "disaggregation": ("disaggregation_mode",),
     "cpu_offload_gib": ("cpu_offload_gb",),
     "device": ("device",),
@@ -82,6 +84,17 @@ COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
 
 Tokens that are drafted a step are the block or the number of steps; the window that is verified has one more.
 """
+
+_FLAGGED: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "all2all_backend": (("enable_deepep_moe", "deepep"), ("enable_pplx_moe", "pplx")),
+    "moe_backend": (
+        ("enable_flashinfer_trtllm_moe", "flashinfer_trtllm"),
+        ("enable_flashinfer_cutlass_moe", "flashinfer_cutlass"),
+        ("enable_flashinfer_moe", "flashinfer_cutlass"),
+    ),
+    "attention_backend": (("enable_flashinfer_mla", "flashinfer"), ("enable_flashmla", "flashmla")),
+}
+"""Common name -> the flags that chose a backend before it was named (0.4), and which one."""
 
 NEGATED: Mapping[str, str] = {
     "prefix_caching": "disable_radix_cache",
@@ -132,6 +145,10 @@ def normalise(raw: Mapping[str, Any]) -> dict[str, Any]:
     for name, argument in NEGATED.items():
         if isinstance(raw.get(argument), bool):
             common[name] = not raw[argument]
+    for name, flags in _FLAGGED.items():
+        chosen = next((backend for flag, backend in flags if raw.get(flag) is True), None)
+        if chosen is not None and common.get(name) is None:
+            common[name] = chosen
     if common.get("disaggregation") == "null":
         common["disaggregation"] = None
     for name, otherwise in _OTHERWISE.items():
@@ -241,42 +258,9 @@ def _kv_dtype(builder: Builder, line: Line, match: re.Match[str]) -> None:
     builder.configure({"kv_cache_dtype": cache_dtype(match[1])})
 
 
-def _attention(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    backend = match[1] or match[2]
-    builder.configure(
-        dict.fromkeys(("attention_backend", "prefill_attention_backend", "decode_attention_backend"), backend)
-    )
-
-
-def _hybrid_attention(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    builder.configure({"decode_attention_backend": match[1], "prefill_attention_backend": match[2]})
-
-
 def _tree_cache(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """`ChunkCache` keeps nothing between requests: the radix cache is off."""
     builder.configure({"prefix_caching": match[1] != "ChunkCache", "prefix_cache_implementation": match[1]})
-
-
-def _dcp_device(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    builder.configure({"dcp_comm_backend": match[2], "device_name": match[1]})
-
-
-def _dcp_backend(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    builder.configure({"decode_context_parallel": int(match[1]), "dcp_comm_backend": match[2]})
-
-
-def _replicated_q(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    builder.configure({"dcp_replicated_q": True})
-
-
-def _kda(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    builder.configure({"kda_kernels": {"decode": match[1], "verify": match[2], "extend": match[3]}})
-
-
-def _linear_attention(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    names = ("decode", "prefill", "verify")
-    found = zip(names, match.groups(), strict=True)
-    builder.configure({f"linear_attention_{name}_backend": backend for name, backend in found if backend})
 
 
 def _version(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -308,60 +292,10 @@ KINDS: tuple[LineKind, ...] = (
     ),
     kind("kv_dtype", "Using KV cache dtype", r"Using KV cache dtype: ([\w.]+)", _kv_dtype, figure=False),
     kind(
-        "attention_backend",
-        ("ttention backend not", "as attention backend"),
-        r"ttention backend not (?:explicitly )?specified\. Use (\w+) backend"
-        r"|Us(?:e|ing) (\w+) as (?:default )?attention backend",
-        _attention,
-        figure=False,
-    ),
-    kind(
-        "hybrid_attention_backend",
-        "Using hybrid attention backend for decode and prefill",
-        r"decode_backend=(\w+), prefill_backend=(\w+)",
-        _hybrid_attention,
-        figure=False,
-    ),
-    kind(
         "tree_cache",
         "Tree cache initialized",
         r"Tree cache initialized: .*?impl=(\w+)",
         _tree_cache,
-        figure=False,
-    ),
-    kind(
-        "dcp_device",
-        "selects communication backend on",
-        r"DCP selects communication backend on '([^']{1,80})': [^>]{1,40}-> '(\w+)'",
-        _dcp_device,
-        figure=False,
-    ),
-    kind(
-        "dcp_backend",
-        "selects communication backend '",
-        r"DCP \(dcp_size=(\d{1,4})\) selects communication backend '(\w+)'",
-        _dcp_backend,
-        figure=False,
-    ),
-    kind(
-        "replicated_q",
-        "replicated Q projection",
-        r"DCP enables replicated Q projection",
-        _replicated_q,
-        figure=False,
-    ),
-    kind(
-        "linear_attention_backend",
-        "Linear attention kernel backend",
-        r"Linear attention kernel backend: decode=(\w+), prefill=(\w+)(?:, verify=(\w+))?",
-        _linear_attention,
-        figure=False,
-    ),
-    kind(
-        "kda_dispatcher",
-        "KDA kernel dispatcher",
-        r"KDA kernel dispatcher: decode=(\w+), (?:verify=(\w+), )?extend=(\w+)",
-        _kda,
         figure=False,
     ),
     kind(

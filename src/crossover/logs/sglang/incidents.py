@@ -54,6 +54,13 @@ def _jit(builder: Builder, line: Line, match: re.Match[str]) -> None:
         )  # fmt: skip
 
 
+def _experts_moved(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """Weights of experts are copied between GPUs; nothing is decoded in the meantime."""
+    if new_event(builder, line, Kind.STALLED, "experts"):
+        advice = "experts were moved between GPUs while requests waited: exclude the requests that overlap"
+        builder.incidents.add(Kind.STALLED, line, advice=advice, key="experts")
+
+
 def _capped(builder: Builder, line: Line, match: re.Match[str]) -> None:
     if new_event(builder, line, Kind.CONCURRENCY_CAPPED):
         builder.incidents.add(Kind.CONCURRENCY_CAPPED, line)
@@ -219,6 +226,13 @@ KINDS: tuple[LineKind, ...] = (
         ),
         figure=False,
         joins=False,
+    ),
+    kind(
+        "experts_moved",
+        "[EPLBManager] rebalance end",
+        r"\[EPLBManager\] rebalance end",
+        _experts_moved,
+        figure=False,
     ),
     kind(
         "garbage_collection",
