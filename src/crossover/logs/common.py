@@ -58,6 +58,9 @@ def port_in_use(builder: Builder, line: Line, match: re.Match[str]) -> None:
             key="retried",
         )
         return
+    if "used by process" in match[0] and not builder.facts.get("port_taken"):
+        return  # a server that is stopped names itself so
+    builder.facts["port_taken"] = True
     port = re.search(r"\('[\d.:a-f]{0,40}', (\d{1,5})\)|[Pp]ort:? (\d{1,5})|addr='[^'\n]{0,80}:(\d{1,5})'", line.text)
     holder = re.search(r"psutil\.Process\(pid=(\d{1,9})", line.text)
     number = (port[1] or port[2] or port[3]) if port else None

@@ -28,6 +28,9 @@ _KILLED = re.compile(r"Failed core proc\(s\): \{\}")
 _CODES = re.compile(r"Failed core proc\(s\): \{[^}\n]{0,400}?: (-?\d{1,3})\b|died, exit code: (-?\d{1,3})\b")
 
 
+_ORIGINAL = re.compile(r"find the original error: (\w[^\n]{2,300})")
+
+
 def remember_error(builder: Builder, line: Line, error: str) -> None:
     """Keeps an error that is not itself a report of another one: the latest ones, as a server may run for days."""
     if _GENERIC.search(error) or line.level in ("WARNING", "WARN", "INFO", "DEBUG"):
@@ -56,6 +59,8 @@ def engine_died(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """The engine is gone. After an orderly shutdown that is no incident."""
     if builder.facts.get("shutdown"):
         return
+    if (original := _ORIGINAL.search(line.text)) and builder.shared is not None:
+        remember_error(builder.shared, line, original[1])
     builder.incidents.add(Kind.ENGINE_DIED, line, advice=_advice(line.text), repeats=False)
     builder.dead = True
 
@@ -71,6 +76,7 @@ def _advice(text: str) -> str | None:
 
 
 _SIGNALS = {
+    -15: "terminated from outside (signal 15): a stop, or a supervisor that did not wait longer",
     -9: "killed from outside (signal 9): out of host memory most likely; look at the kernel log",
     137: "killed from outside (signal 9): out of host memory most likely; look at the kernel log",
     -6: "the process aborted itself (signal 6): look for a watchdog or a failed check above",

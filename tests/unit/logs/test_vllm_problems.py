@@ -232,3 +232,40 @@ def test_a_second_server_in_the_log_may_die_after_the_first_was_stopped() -> Non
         f"{CORE}EngineCore encountered a fatal error.",
     )
     assert found == ["engine_died"]
+
+
+def test_a_server_that_is_stopped_names_itself_and_no_port_was_taken() -> None:
+    report = read_log(
+        [
+            "INFO:     Started server process [18725]",
+            "INFO:     Application startup complete.",
+            "DEBUG 07-22 14:10:03 [launcher.py:77] port 8004 is used by process psutil.Process(pid=18725, name='vllm', "
+            "status='running', started='14:08:31') launched with command:",
+        ]
+    )
+    assert report.startup.ready_seen
+    assert report.incidents == []
+
+
+def test_the_original_error_may_stand_in_the_line_itself() -> None:
+    died, memory = incidents(
+        "ERROR 03-19 10:55:18 [serving_chat.py:677] vllm.engine.multiprocessing.MQEngineDeadError: Engine loop is not "
+        "running. Inspect the stacktrace to find the original error: OutOfMemoryError('CUDA out of memory.')."
+    )
+    assert "Root cause: OutOfMemoryError('CUDA out of memory.')" in died["message"]
+    assert memory["kind"] == "out_of_memory"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "WARNING 01-02 03:04:05 [arg_utils.py:1] This model does not officially support disabling chunked prefill.",
+        "WARNING 01-02 03:04:05 [backends.py:1] max_autotune is disabled, but is overridden by level 3",
+        "DEBUG 01-02 03:04:05 [backends.py:1] Directly load the 7-th graph for compile range (1, 8192) from inductor",
+        "INFO 01-02 03:04:05 [vllm_v1_adapter.py:1] Num tokens: 512, num blocks: 32, block size: 16",
+        "INFO 01-02 03:04:05 [c.py:1] HiSparse steady-state maximum concurrency for 4096 tokens per request: 9x",
+    ],
+)
+def test_lines_that_only_look_like_a_statement(text: str) -> None:
+    report = read_log([text], "vllm")
+    assert (report.incidents, report.unparsed, report.startup.max_concurrency) == ([], 0, None)

@@ -84,7 +84,7 @@ KINDS = (
             "autotuning is disabled",
             "autotune cache entries found",
         ),
-        r"Skipping FlashInfer [^\n]{0,60}?autotun|autotune is disabled|autotuning is disabled"
+        r"Skipping FlashInfer [^\n]{0,60}?autotun|FlashInfer autotune is disabled|autotuning is disabled"
         r"|No FlashInfer [^\n]{0,60}?autotune cache entries found",
         event(Kind.AUTOTUNE_DISABLED, each_rank=True, note="autotune_disabled"),
         figure=False,
@@ -174,7 +174,7 @@ KINDS = (
             "Dynamic speculative decoding is not",
         ),
         r"max_num_scheduled_tokens is set to \d|Async scheduling not supported|Speculative decoding is disabled"
-        r"|[Dd]isabling chunked prefill|[Dd]isabling prefix caching|Overriding num_gpu_blocks=[1-9]"
+        r"|(?<!support )[Dd]isabling chunked prefill|[Dd]isabling prefix caching|Overriding num_gpu_blocks=[1-9]"
         r"|Turning off hybrid kv cache manager|Disabling sliding window|Falling back to V0"
         r"|Raising max_num_batched_tokens|Dynamic speculative decoding is not",
         changed(Kind.CONFIG_ADJUSTED),

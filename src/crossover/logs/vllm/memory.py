@@ -39,9 +39,10 @@ def kv_tokens(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 
 def concurrency(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """Requests of full length that fit: as printed, never tokens over length."""
-    builder.set("max_concurrency_at_tokens", whole(match[1]))
-    builder.binding_at_rank("max_concurrency", line, number(match[2]))
+    """Requests of full length that fit: as printed, never tokens over length; not those that read from the host."""
+    if match[1] is None:
+        builder.set("max_concurrency_at_tokens", whole(match[2]))
+        builder.binding_at_rank("max_concurrency", line, number(match[3]))
 
 
 def blocks(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -150,7 +151,7 @@ KINDS = (
     kind(
         "concurrency",
         "oncurrency for ",
-        rf"Maximum (?:\w{{1,20}} ){{0,3}}concurrency for {NUM} tokens per request: {NUM}x",
+        rf"(steady-state )?[Mm]aximum (?:\w{{1,20}} ){{0,3}}concurrency for {NUM} tokens per request: {NUM}x",
         concurrency,
         spans=4,
     ),
@@ -159,6 +160,7 @@ KINDS = (
         (" blocks: ",),
         r"(?<!, )# ([A-Za-z]{2,12}) blocks: (\d+)((?:, # CPU|; # swap) blocks: \d+)?",
         blocks,
+        figure=False,
     ),
     kind(
         "blocks_set",

@@ -59,7 +59,8 @@ def compile_cached(builder: Builder, line: Line, match: re.Match[str]) -> None:
 def compile_cold(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """A graph was compiled: the start was cold, at least in part."""
     builder.raw["compile_cache"] = "cold"
-    compile_part(builder, line, match)
+    if match[1]:
+        compile_part(builder, line, match)
 
 
 def compile_tpu(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -141,22 +142,21 @@ KINDS = (
     kind(
         "compile_graph",
         ("Compiling a graph for", "Compiling the graph for"),
-        rf"Compiling (?:a|the) graph for [^\n]{{1,80}}? takes {NUM} s",
+        rf"Compiling (?:a|the) graph for (?:[^\n]{{1,80}}? takes {NUM} s|shapes |general shapes$)",
         compile_cold,
     ),
     kind(
         "compile_cached",
-        "Directly load the ",
-        rf"Directly load the [^\n]{{1,160}}? took {NUM} s",
+        "Directly load the compiled",
+        rf"Directly load the compiled (?:[^\n]{{1,160}}? took {NUM} s|graph for shape \S{{1,40}} from the cache)",
         compile_cached,
     ),
     kind(
         "compile_loaded",
-        ("Directly load AOT compilation", "Directly load the compiled graph for"),
-        r"Directly load (?:AOT compilation|the compiled graph for shape)()",
+        "Directly load AOT compilation",
+        r"Directly load AOT compilation()",
         compile_cached,
         figure=False,
-        instead_of="compile_cached",
     ),
     kind(
         "compile_tpu",
@@ -179,7 +179,7 @@ KINDS = (
             "kernel warmup took",
             "armup finished in",
         ),
-        rf"(?:Initial profiling/warmup run took|[Kk]ernel warmup took|[Ww]armup finished in) {NUM} s",
+        rf"(?:Initial profiling/warmup run took|[Kk]ernel warmup took|[Ww]armup finished in) {NUM} ?s",
         phases("kernel_warmup_s"),
     ),
     kind(
