@@ -135,14 +135,18 @@ _ESCAPES = re.compile(
     r"|[()][A-Z0-9]|[=>78DEHM])"
     r"|\[\d{1,3}(?:;\d{1,3}){0,5}m"
 )
-_MARKS_OF_ESCAPES = ("\x1b", "^[[", "[0m", "␛[")
+
+
+def _has_escapes(block: str) -> bool:
+    """Single characters first: they are found many times faster than longer texts."""
+    return "\x1b" in block or ("^" in block and "^[[" in block) or "[0m" in block or "␛[" in block
 
 
 def clean(block: str) -> str:
     """Returns the block without ANSI codes and Docker's JSON envelope; a carriage return breaks the line."""
-    if '{"log":' in block:
+    if "{" in block and '{"log":' in block:
         block = "\n".join(map(_unwrap_docker_json, block.split("\n")))
-    if any(mark in block for mark in _MARKS_OF_ESCAPES):
+    if _has_escapes(block):
         block = _ESCAPES.sub("", block)
     if "\r" in block:
         block = block.replace("\r\n", "\n").replace("\r", "\n")
@@ -152,32 +156,6 @@ def clean(block: str) -> str:
 
 
 _BOX = re.compile(r"(?m)^[│┃║] ?| *[│┃║]$")
-_NARROWEST, _WIDEST = 40, 400  # columns of terminals
-
-
-def unwrap(text: str, known: int = 0) -> tuple[str, int]:
-    """Takes the breaks out that a terminal of fixed width put into long lines.
-
-    Such a block has several lines of exactly its greatest width, and what follows them begins no entry.
-
-    Args:
-        text: whole lines.
-        known: the width found in an earlier block of this log, 0 if none was.
-
-    Returns:
-        The block, and the width (0 if no terminal wrapped it).
-    """
-    lines = text.split("\n")
-    width = max(map(len, lines))
-    if not _NARROWEST <= width <= _WIDEST:
-        return text, known
-    full = [place for place, line in enumerate(lines[:-1]) if len(line) == width]
-    wrapped = [place for place in full if lines[place + 1].strip() and not begins_entry(lines[place + 1])]
-    if not wrapped or (width != known and (len(wrapped) < 2 or 2 * len(wrapped) < len(full))):
-        return text, known
-    for place in reversed(wrapped):
-        lines[place] += lines.pop(place + 1)
-    return "\n".join(lines), width
 
 
 def _unwrap_docker_json(line: str) -> str:
@@ -354,6 +332,7 @@ class Line:
         return seconds_of(self.t)
 
 
+CONTAINER_STAMP = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,24}Z ")
 _PREFIX = re.compile(
     r"^[\s│┃║|]*(?:\d{4}-\d\d-\d\dT\S+\s+)?(?:std(?:out|err) [FP] )?(?:\([^()]{1,80}\)\s*)*"
     r"(?:\[\d[^\]]{5,60}\]\s*|(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):?\s+)?\d[\d-]{4,9} [\d:.,]{8,15} )?"

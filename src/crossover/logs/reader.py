@@ -16,20 +16,19 @@ from typing import Any, Literal
 
 from crossover import logs as _package
 from crossover.logs.builder import Builder
-from crossover.logs.lines import Line, begins_entry, clean, last_boundary, read_blocks, unwrap
+from crossover.logs.bulk import LEFT, Places, ShapeReader, Taken, leave, take
+from crossover.logs.lines import CONTAINER_STAMP, Line, begins_entry, clean, last_boundary, read_blocks
 from crossover.logs.model import EngineReport
 from crossover.logs.table import LineKind, LogTable, Rows, build_automaton
+from crossover.logs.wrapping import join, loose_lines, rejoin, unwrap
 
 Engine = Literal["auto", "vllm", "sglang"]
 _DIGIT = re.compile(r"\d")
 _JOINED_LINES = 3
-_CONTAINER_STAMP = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,24}Z ")
 _EXAMPLES = 20
 _BLOCK, _LONGEST_LINE = 1 << 16, 1 << 20
 _ENTRY_STARTS = ("", "(", "[", "\n")
 _NARROWEST, _WIDEST = 60, 400  # columns of terminals
-_TRIGGER = 48  # no trigger is longer
-_BREAK = re.compile(r"\n(?!INFO|WARNING|ERROR|DEBUG|\(|\[|20\d\d-)(?=[A-Za-z0-9_.,:%)/-])")
 _SHORTEST = 12  # no statement is shorter than this
 _SAMPLE = 1 << 16
 
@@ -87,6 +86,9 @@ class LogReader:
         self.sample = ""
         self._width = 0  # of the terminal that wrapped the log, once known
         self._consumed = 0  # where the block's last statement ended, if it went on below its line
+        self._numbered = 0  # lines after cleaning, which may be more or fewer
+        self._shapes = ShapeReader(tables())
+        self._taken: list[Taken] = []  # the usual lines of the block
         self._pieces: list[str] = []
         self._gathered = 0
 
@@ -124,12 +126,16 @@ class LogReader:
     # -- one block ----------------------------------------------------------------------------------------
 
     def _read(self, block: str) -> None:
-        first = self.lines
-        self.lines += block.count("\n") + (not block.endswith("\n"))
-        text, self._width = unwrap(clean(block), self._width)
-        text = rejoin(text)
+        text = clean(block)
+        lines = text.split("\n")
+        raw = len(lines) - 1 if text is block else block.count("\n")
+        self.lines += raw + (not block.endswith("\n"))
+        lines, places = self._whole_lines(text, lines)
         if len(self.sample) < _SAMPLE:
-            self.sample += text[:_SAMPLE]
+            self.sample += "\n".join(lines)[:_SAMPLE]
+        first = self._numbered
+        self._numbered += len(lines) - (not lines[-1])
+        text, self._taken = take(lines, places, first, self.builders)
         find, rfind, count, statement = text.find, text.rfind, text.count, self._statement
         line_end, line_start, trigger, number, counted = -1, 0, 0, first, 0
         rows: Rows = ()
@@ -157,18 +163,42 @@ class LogReader:
                 rows = found
         if rows:
             statement(text, line_start, line_end, trigger, number, rows)
+        for taken in self._taken:
+            taken.hand_over()
         for builder in self.builders:
             builder.settle()
 
+    def _whole_lines(self, text: str, lines: list[str]) -> tuple[list[str], Places]:
+        """Returns the lines, put together where a terminal wrapped them, and where those of each shape are.
+
+        A line with a loose one below it is left to the search for statements, as it may go on there.
+        """
+        places = self._shapes.places(text, lines)
+        loose = loose_lines(lines, places[LEFT])
+        if not loose:
+            return lines, places
+        whole = lines
+        wrapped, self._width = unwrap(whole, loose, self._width)
+        if wrapped:
+            whole = join(whole, wrapped)
+            loose = loose_lines(whole, range(len(whole)))
+        if cut := rejoin(whole, loose, _trigger_across):
+            whole = join(whole, cut)
+        if whole is not lines:
+            places = self._shapes.places("\n".join(whole), whole)
+            loose = loose_lines(whole, places[LEFT])
+        leave(places, {place - 1 for place in loose})
+        return whole, places
+
+    def _catch_up(self, rows: Rows, number: int) -> None:
+        """Hands over the usual lines above a statement of the same table, so that rows see what stood before."""
+        for taken in self._taken:
+            if any(self.builders[index] is taken.builder for index, _ in rows):
+                taken.hand_over(number)
+
     def _statement(self, text: str, start: int, end: int, trigger: int, number: int, rows: Rows) -> None:
-        first = rows[0][1]
-        if first.usual is not None and (usual := first.usual.pattern.fullmatch(text, start, end)) is not None:
-            builder = self.builders[rows[0][0]]
-            builder.votes += 1
-            first.usual.handler(builder, usual, number)
-            if len(rows) == 1 or all(row.instead_of == first.name for _, row in rows[1:]):
-                return
-            rows = rows[1:]
+        if self._taken:
+            self._catch_up(rows, number)
         whole = text[start:end]
         failed = False
         understood: list[str] = []
@@ -202,7 +232,7 @@ class LogReader:
     def _joined(self, text: str, end: int, line: Line, builder: Builder, row: LineKind) -> bool:
         """Tries a statement that goes on below: cut by a terminal (no blank), or laid out by hand."""
         tight, loose = line.text, line.text.rstrip()
-        stamped = _CONTAINER_STAMP.match(line.text) is not None
+        stamped = CONTAINER_STAMP.match(line.text) is not None
         for more, below in _below(text, end, _JOINED_LINES, stamped):
             tight, loose = tight + more, f"{loose} {more.strip()}"
             for whole in (tight, loose):
@@ -227,7 +257,7 @@ def _below(text: str, end: int, limit: int, stamped: bool = False) -> Iterator[t
         following = text.find("\n", end + 1)
         following = len(text) if following < 0 else following
         more = text[end + 1 : following]
-        if stamped and (stamp := _CONTAINER_STAMP.match(more)):
+        if stamped and (stamp := CONTAINER_STAMP.match(more)):
             more = more[stamp.end() :]
         if not more.strip() or len(more) > 2000 or begins_entry(more):
             return
@@ -261,24 +291,3 @@ def _trigger_across(window: str, border: int) -> bool:
         for end, entries in _automaton().iter(window)
         for word, length, _ in entries
     )
-
-
-def rejoin(text: str) -> str:
-    """Returns the block with those line breaks taken out that a terminal put inside a trigger."""
-    cuts = []
-    for match in _BREAK.finditer(text):
-        place = match.start()
-        start = text.rfind("\n", 0, place) + 1
-        if place - start < _NARROWEST:
-            continue
-        end = text.find("\n", place + 1)
-        below = text[place + 1 : end if end >= 0 else len(text)]
-        if begins_entry(below):
-            continue
-        head = text[max(start, place - _TRIGGER) : place]
-        window = head + below[:_TRIGGER]
-        if _trigger_across(window, len(head)):
-            cuts.append(place)
-    for place in reversed(cuts):
-        text = text[:place] + text[place + 1 :]
-    return text

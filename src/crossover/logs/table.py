@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import repeat
+from typing import Any, Literal
 
 import ahocorasick
 
@@ -19,17 +20,48 @@ from crossover.logs.lines import Line
 Handler = Callable[[Builder, Line, re.Match[str]], object]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Usual:
-    """A short way: a pattern that a usual line matches from its first character to its last, head included.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One group of a usual form.
 
     Attributes:
-        pattern: must match the whole line and nothing unusual, as the other way is not tried then.
-        handler: called with the builder, the match and the line's number.
+        how: `word` has no digit; `text` stands before all figures; `figure` is one number; `figures` are several.
+        read: makes values of a column of texts, a text a line.
+    """
+
+    how: Literal["word", "text", "figure", "figures"]
+    read: Callable[[Sequence[str]], Iterable[Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Usual:
+    """A short way for lines that come by the million: all lines of one form are read at once, as columns.
+
+    It must give what the other way gives for such lines, whatever their digits are.
+
+    Attributes:
+        pattern: of the whole line, head included; its groups are named, and all digits in it are `\\d`.
+        parts: what the groups are, by name.
+        rows: makes records, as plain tuples, of the columns of those groups that are there.
+        add: called with the builder, records and the numbers of their lines, in the order of the log.
     """
 
     pattern: re.Pattern[str]
-    handler: Callable[[Builder, re.Match[str], int], None]
+    parts: Mapping[str, Part]
+    rows: Callable[[Mapping[str, Iterable[Any]]], list[tuple[Any, ...]]]
+    add: Callable[[Builder, Sequence[tuple[Any, ...]], Sequence[int]], None]
+
+
+def record_rows(fields: Sequence[str]) -> Callable[[Mapping[str, Iterable[Any]]], list[tuple[Any, ...]]]:
+    """Returns what makes records of columns that are named as the record's fields; None where there is no column."""
+
+    def rows(columns: Mapping[str, Iterable[Any]]) -> list[tuple[Any, ...]]:
+        return list(zip(*(columns.get(name, _NONE) for name in fields), strict=False))
+
+    return rows
+
+
+_NONE = repeat(None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,8 +21,8 @@ from crossover.logs.lines import (
     parse_head,
     read_blocks,
     seconds_of,
-    unwrap,
 )
+from crossover.logs.wrapping import join, loose_lines, unwrap
 
 TEXT = "first line\nzwölf █ Zeilen\nlast without newline"
 
@@ -125,11 +125,15 @@ def test_boxes_of_terminal_programs_go() -> None:
     assert clean("│ one   │\n│ two   │\n") == "one\ntwo\n"
 
 
+def unwrapped(lines: list[str]) -> tuple[list[str], int]:
+    places, width = unwrap(lines, loose_lines(lines, range(len(lines))))
+    return join(lines, places), width
+
+
 def test_unwrap_needs_a_common_width() -> None:
     lines = ["INFO 01-01 00:00:00 " + "x" * 30, "tail one", "INFO 01-01 00:00:00 " + "y" * 30, "tail two"]
-    text, width = unwrap("\n".join(lines))
-    assert (text, width) == (f"{lines[0]}{lines[1]}\n{lines[2]}{lines[3]}", 50)
-    assert unwrap("\n".join([*lines[:2], "INFO longer " + "z" * 90, "tail"]))[1] == 0
+    assert unwrapped(lines) == ([f"{lines[0]}{lines[1]}", f"{lines[2]}{lines[3]}"], 50)
+    assert unwrapped([*lines[:2], "INFO longer " + "z" * 90, "tail"])[1] == 0
 
 
 @pytest.mark.parametrize(

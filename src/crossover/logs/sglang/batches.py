@@ -89,8 +89,11 @@ class Layout:
         self._order, self._readers = [], []
         for match in islice(_PAIR.finditer(body), _MOST_PAIRS):
             field, pattern = self._names.get(match[1], ("", ""))
-            valued = re.match(pattern, match[2]) if field and self._place[field] not in self._order else None
-            if valued is None:
+            valued = re.match(pattern, match[2]) if field else None
+            if field and valued is None:  # only lines that are broken in the same way have this layout
+                pieces.append(re.escape(match[0]))
+                continue
+            if valued is None or self._place[field] in self._order:
                 pieces.append(re.escape(match[1]) + r": ?[^,\s]*")
                 continue
             place, reader = self._place[field], _READ[pattern]
@@ -99,7 +102,7 @@ class Layout:
             self._readers.append(reader)
             pieces.append(re.escape(match[1]) + ": ?" + pattern)
         # The last key must not be followed by one more, or a layout would hide a longer one.
-        self._pattern = re.compile(", ".join(pieces) + r"(?!, [#a-zA-Z][\w #-]*:)") if self._order else None
+        self._pattern = re.compile(", ".join(pieces) + r"(?!, [#a-zA-Z][^:,\[\]]{0,40}:)") if self._order else None
         return values
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
@@ -80,6 +80,7 @@ class Repeats(Generic[T]):
 
     def __init__(self, write: Callable[[T], object]) -> None:
         self._write = write
+        self._ordered = True  # what `_alone` holds has stamps that never go back
         self._only: tuple[int, ...] | None = None
         self._alone: deque[_Plain[T]] | None = deque()  # what is held while one place speaks; then None
         self._held: deque[_Open[T]] = deque()
@@ -106,11 +107,11 @@ class Repeats(Generic[T]):
             if place == self._only:
                 while alone and _is_over(alone[0][0], alone[0][1], seconds, number):
                     self._write(alone.popleft()[3])
-                alone.append((seconds, number, key, row))
+                self._hold(alone, (seconds, number, key, row))
                 return True
             if self._only is None:
                 self._only = place
-                alone.append((seconds, number, key, row))
+                self._hold(alone, (seconds, number, key, row))
                 return True
             self._several()
         self._expire(seconds, number)
@@ -123,6 +124,52 @@ class Repeats(Generic[T]):
         self._held.append(opened)
         self._group(key).open(place, opened)
         return True
+
+    def _hold(self, alone: deque[_Plain[T]], plain: _Plain[T]) -> None:
+        last, now = alone[-1][0] if alone else 0.0, plain[0]
+        self._ordered = (self._ordered or not alone) and last is not None and now is not None and last <= now
+        alone.append(plain)
+
+    def add_in_order(self, fingerprint: Callable[[T], Hashable], rows: Sequence[T], numbers: Sequence[int]) -> bool:
+        """Takes many statements of one rank at once, as `add_at` would take them one by one, if it can.
+
+        It can while no other rank has spoken and no stamp goes back: what the last statement leaves behind is all
+        that earlier ones would have left.
+
+        Args:
+            fingerprint: gives a row's fingerprint.
+            rows: each begins with its stamp, `2026-07-01T00:00:00`, and its rank, which is the same for all.
+            numbers: of their lines.
+
+        Returns:
+            Whether they were taken; if not, nothing was done.
+        """
+        stamps: list[str] = [row[0] for row in rows]  # type: ignore[index]
+        rank: Mapping[str, int] = rows[0][1]  # type: ignore[index]
+        place, engines = _places(tuple(rank.items()))
+        alone = self._alone
+        if alone is None or self._only not in (None, place) or not self._goes_on(alone, stamps):
+            return False
+        self._only = place
+        seconds, number, begin = seconds_of(stamps[-1]), numbers[-1], 0
+        while alone and _is_over(alone[0][0], alone[0][1], seconds, number):
+            self._write(alone.popleft()[3])
+        if not alone:
+            begin = len(rows) - 1
+            while begin and not _is_over(seconds_of(stamps[begin - 1]), numbers[begin - 1], seconds, number):
+                begin -= 1
+            for row in rows[:begin]:
+                self._write(row)
+        for at in range(begin, len(rows)):
+            self._hold(alone, (seconds_of(stamps[at]), numbers[at], (fingerprint(rows[at]), engines), rows[at]))
+        return True
+
+    def _goes_on(self, alone: deque[_Plain[T]], stamps: list[str]) -> bool:
+        """Whether no stamp goes back. Within one year, stamps of this form sort as texts do."""
+        if stamps[0][:5] != stamps[-1][:5] or sorted(stamps) != stamps:
+            return False
+        last, first = alone[-1][0] if alone else None, seconds_of(stamps[0])
+        return not alone or (self._ordered and last is not None and first is not None and last <= first)
 
     def _several(self) -> None:
         """More than one place speaks: from now on what is held must be found by its key."""

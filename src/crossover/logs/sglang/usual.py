@@ -1,97 +1,110 @@
-"""The short way for batch lines: today's wording from the first character to the last, read with one expression."""
+"""The short way for batch lines: today's wording from the first character to the last, all of a block at once."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import groupby, repeat
+from operator import itemgetter
+from typing import Any
 
 from crossover.logs.builder import Builder
 from crossover.logs.lines import ranks_of
 from crossover.logs.model import DecodeBatch, PrefillBatch
+from crossover.logs.numbers import floats, integers, stamps
 from crossover.logs.sglang.batches import Batches, note_dp
-from crossover.logs.table import LineKind, Usual
+from crossover.logs.sglang.repeats import Repeats
+from crossover.logs.table import LineKind, Part, Usual, record_rows
 
-_HEAD = r"\[(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)((?: [A-Z_]{2,8}\d{1,4}){0,6})\] "
-_GRAPH = r"(?:cuda|cpu|npu|xpu) graph: (True|False)"
+_HEAD = (
+    r"(?:(?P<t_outer>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z) )?"
+    r"\[(?P<t>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<rank>(?: [A-Z_]{2,8}\d{1,4}){0,6})\] "
+)
+_INT, _FLOAT = r"\d{1,15})", r"\d{1,12}\.\d\d)"
+_GRAPH = r"(?:cuda|cpu|npu|xpu|hip) graph: (?P<graph>True|False), "
 
 
-def _prefill(builder: Builder, match: re.Match[str], number: int) -> None:
-    date, clock, tags, sequences, new, cached, usage, running, queued, pending, graph, rate = match.groups()
-    t, rank = f"{date}T{clock}", ranks_of(tags) if tags else None
-    new_seq, new_tokens, cached_tokens = int(sequences), int(new), int(cached)
-    row = tuple.__new__(
-        PrefillBatch,
-        (
-            t,
-            rank,
-            new_seq,
-            new_tokens,
-            cached_tokens,
-            int(pending) if pending else None,
-            float(usage),
-            int(running),
-            int(queued),
-            graph == "True",
-            float(rate),
-            None,
-        ),
-    )
+def _ranks(tags: Sequence[str]) -> Iterable[Any]:
+    """The ranks of the lines, the same object for the same tags."""
+    known = {text: ranks_of(text) if text else None for text in set(tags)}
+    return map(known.__getitem__, tags) if len(known) > 1 else repeat(known[tags[0]])
+
+
+def _truths(words: Sequence[str]) -> Iterable[bool]:
+    return map("True".__eq__, words)
+
+
+_INTEGER, _NUMBER = Part("figure", integers), Part("figure", floats)
+_SHARED = {
+    "t_outer": Part("text", list),
+    "t": Part("text", stamps),
+    "rank": Part("text", _ranks),
+    "graph": Part("word", _truths),
+    "running": _INTEGER,
+    "queued": _INTEGER,
+    "kv_usage": _NUMBER,
+}
+
+
+def _add(
+    builder: Builder,
+    repeats: Repeats[Any],
+    fingerprint: Callable[[Any], Hashable],
+    rows: Sequence[tuple[Any, ...]],
+    numbers: Sequence[int],
+) -> None:
+    """Gives the rows to what knows repeated statements; those of one rank at once."""
     state = Batches.of(builder)
-    builder.clock_engine += 1
-    state.last_number["prefill"] = number
-    if rank and "dp" in rank:
-        note_dp(state, rank)
-    state.prefill.add_at((new_seq, new_tokens, cached_tokens), rank, t, number, row)
+    begin = 0
+    for rank, same in groupby(map(itemgetter(1), rows)):
+        end = begin + sum(1 for _ in same)
+        part, lines = rows[begin:end], numbers[begin:end]
+        begin = end
+        if rank:
+            note_dp(state, rank)
+            if repeats.add_in_order(fingerprint, part, lines):
+                continue
+        for row, number in zip(part, lines, strict=True):
+            repeats.add_at(fingerprint(row), rank, row[0], number, row)
 
 
-def _decode(builder: Builder, match: re.Match[str], number: int) -> None:
-    date, clock, tags, running_text, tokens, usage, mamba, length, share, graph, rate, queued = match.groups()
-    t, rank = f"{date}T{clock}", ranks_of(tags) if tags else None
-    running = int(running_text)
-    row = tuple.__new__(
-        DecodeBatch,
-        (
-            t,
-            rank,
-            running,
-            int(tokens),
-            float(usage),
-            None,
-            float(mamba) if mamba else None,
-            float(length) if length else None,
-            float(share) if share else None,
-            graph == "True",
-            float(rate),
-            int(queued),
-            None,
-        ),
-    )
-    state = Batches.of(builder)
-    builder.clock_engine += 1
-    state.last_number["decode"] = number
-    if rank and "dp" in rank:
-        note_dp(state, rank)
-    state.decode.add_at(running, rank, t, number, row)
+def _add_prefill(builder: Builder, rows: Sequence[tuple[Any, ...]], numbers: Sequence[int]) -> None:
+    _add(builder, Batches.of(builder).prefill, itemgetter(2, 3, 4), rows, numbers)
+
+
+def _add_decode(builder: Builder, rows: Sequence[tuple[Any, ...]], numbers: Sequence[int]) -> None:
+    _add(builder, Batches.of(builder).decode, itemgetter(2), rows, numbers)
 
 
 USUAL_PREFILL = Usual(
     re.compile(
-        _HEAD + r"Prefill batch, #new-seq: (\d+), #new-token: (\d+), #cached-token: (\d+), token usage: (\d\.\d\d), "
-        r"#running-req: (\d+), #queue-req: (\d+), (?:#pending-token: (\d+), )?"
-        + _GRAPH
-        + r", input throughput \(token/s\): (\d+\.\d\d)"
+        _HEAD + rf"Prefill batch, #new-seq: (?P<new_seq>{_INT}, #new-token: (?P<new_tokens>{_INT}, "
+        rf"#cached-token: (?P<cached_tokens>{_INT}, (?:full )?token usage: (?P<kv_usage>{_FLOAT}, "
+        rf"(?:mamba usage: \d\.\d\d, )?#running-req: (?P<running>{_INT}, #queue-req: (?P<queued>{_INT}, "
+        rf"(?:#pending-token: (?P<pending_tokens>{_INT}, )?{_GRAPH}"
+        rf"input throughput \(token/s\): (?P<prefill_tok_s>{_FLOAT}"
     ),
-    _prefill,
+    _SHARED
+    | dict.fromkeys(("new_seq", "new_tokens", "cached_tokens", "pending_tokens"), _INTEGER)
+    | {"prefill_tok_s": _NUMBER},
+    record_rows(PrefillBatch._fields),
+    _add_prefill,
 )
 USUAL_DECODE = Usual(
     re.compile(
-        _HEAD + r"Decode batch, #running-req: (\d+), #(?:full )?token: (\d+), (?:full )?token usage: (\d\.\d\d), "
-        r"(?:mamba num: \d+, mamba usage: (\d\.\d\d), )?(?:accept len: (\d+\.\d\d), )?(?:accept rate: (\d\.\d\d), )?"
-        + _GRAPH
-        + r", gen throughput \(token/s\): (\d+\.\d\d), #queue-req: (\d+)"
+        _HEAD + rf"Decode batch, #running-req: (?P<running>{_INT}, #(?:full )?token: (?P<tokens>{_INT}, "
+        rf"(?:full )?token usage: (?P<kv_usage>{_FLOAT}, "
+        rf"(?:mamba num: \d{{1,15}}, mamba usage: (?P<mamba_usage>{_FLOAT}, )?"
+        rf"(?:accept len: (?P<accept_len>{_FLOAT}, )?(?:accept rate: (?P<accept_rate>{_FLOAT}, )?"
+        rf"(?:cap len: \d{{1,12}}\.\d\d, )?{_GRAPH}"
+        rf"gen throughput \(token/s\): (?P<decode_tok_s>{_FLOAT}, #queue-req: (?P<queued>{_INT}"
     ),
-    _decode,
+    _SHARED
+    | {"tokens": _INTEGER}
+    | dict.fromkeys(("mamba_usage", "accept_len", "accept_rate", "decode_tok_s"), _NUMBER),
+    record_rows(DecodeBatch._fields),
+    _add_decode,
 )
 
 

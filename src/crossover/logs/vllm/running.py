@@ -3,37 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from crossover.logs.builder import Builder
 from crossover.logs.incidents import Kind
 from crossover.logs.lines import Line
 from crossover.logs.model import Interval, Speculation
-from crossover.logs.numbers import fraction
-from crossover.logs.table import Usual, kind
+from crossover.logs.numbers import floats, fraction, fractions, integers, stamps
+from crossover.logs.table import Part, Usual, kind, record_rows
 
 _FIELDS = re.compile(r"([A-Z][A-Za-z ]{3,40}): (\d{1,15}(?:\.\d{1,6})?)( tokens/s| reqs|%|,)")
-
-
-def _usual_interval(builder: Builder, match: re.Match[str], number: int) -> None:
-    day, clock, engine, prefill, decode, running, waiting, usage, hits = match.groups()
-    builder.intervals.rows.append(
-        (
-            f"--{day}T{clock}",
-            int(engine),
-            float(prefill),
-            float(decode),
-            int(running),
-            int(waiting),
-            float(usage + "e-2"),
-            None,
-            float(hits + "e-2"),
-            None,
-            None,
-            None,
-            None,
-        )
-    )
-    builder.clock_engine += 1
 
 
 def interval(builder: Builder, line: Line, match: re.Match[str]) -> bool:
@@ -97,28 +78,6 @@ _SPECULATION = re.compile(r"([A-Z][A-Za-z -]{3,40}): (\d{1,15}(?:\.\d{1,6})?)( t
 _POSITIONS = re.compile(r"Per-position acceptance rate: (\d\.\d+(?:, \d\.\d+)*)")
 
 
-def _usual_speculation(builder: Builder, match: re.Match[str], number: int) -> None:
-    day, clock, length, accepted_s, drafted_s, accepted_text, drafted_text, positions = match.groups()
-    accepted, drafted, accepted_rate = int(accepted_text), int(drafted_text), float(accepted_s)
-    drafted_rate = float(drafted_s)
-    builder.speculation.rows.append(
-        (
-            f"--{day}T{clock}",
-            None,
-            _window(accepted, accepted_rate) or _window(drafted, drafted_rate),
-            float(length),
-            round(accepted / drafted, 6) if drafted else None,
-            accepted,
-            drafted,
-            accepted_rate,
-            drafted_rate,
-            tuple(map(float, positions.split(", "))),
-            None,
-        )
-    )
-    builder.clock_engine += 1
-
-
 def speculation(builder: Builder, line: Line, match: re.Match[str]) -> bool:
     """All formats from 0.5 on. Where counts are printed, the rate is taken from them: it is the more exact.
 
@@ -172,9 +131,9 @@ def _add_speculation(
         Speculation(
             head.t,
             int(engine) if engine else None,
-            _window(accepted, accepted_rate) or _window(drafted, drafted_rate),
+            _window_of(accepted, accepted_rate, drafted, drafted_rate),
             length,
-            round(accepted / drafted, 6) if accepted is not None and drafted else printed_rate,
+            _rate_of(accepted, drafted, printed_rate),
             accepted,
             drafted,
             accepted_rate,
@@ -202,23 +161,88 @@ def _window(tokens: int | None, per_second: float | None) -> float | None:
     return round(tokens / per_second, 3) if tokens and per_second else None
 
 
-_HEAD = r"(?:\(APIServer pid=\d+\) )?INFO (\d\d-\d\d) (\d\d:\d\d:\d\d) \[\w+\.py:\d+\] "
+def _window_of(
+    accepted: int | None, accepted_tok_s: float | None, drafted: int | None, drafted_tok_s: float | None
+) -> float | None:
+    return _window(accepted, accepted_tok_s) or _window(drafted, drafted_tok_s)
+
+
+def _speculation_rows(columns: Mapping[str, Iterable[Any]]) -> list[tuple[Any, ...]]:
+    """The records of usual lines, with what `speculation` works out of the printed figures."""
+    counts = {name: list(columns[name]) for name in _COUNTS}
+    accepted, drafted = counts["accepted_tokens"], counts["drafted_tokens"]
+    return _rows_of_speculation(
+        {
+            **columns,
+            **counts,
+            "window_s": map(_window_of, accepted, counts["accepted_tok_s"], drafted, counts["drafted_tok_s"]),
+            "accept_rate": map(_rate_of, accepted, drafted, columns["accept_rate"]),
+        }
+    )
+
+
+_COUNTS = ("accepted_tokens", "drafted_tokens", "accepted_tok_s", "drafted_tok_s")
+_rows_of_speculation = record_rows(Speculation._fields)
+
+
+def _rate_of(accepted: int | None, drafted: int | None, printed: float | None) -> float | None:
+    return round(accepted / drafted, 6) if accepted is not None and drafted else printed
+
+
+def _add_intervals(builder: Builder, rows: Sequence[tuple[Any, ...]], numbers: Sequence[int]) -> None:
+    builder.intervals.rows += rows
+
+
+def _add_speculations(builder: Builder, rows: Sequence[tuple[Any, ...]], numbers: Sequence[int]) -> None:
+    builder.speculation.rows += rows
+
+
+_INT, _FLOAT, _SHARE = r"\d{1,15})", r"\d{1,12}\.\d{1,2})", r"\d{1,3}\.\d)%"
+_HEAD = (
+    r"(?:(?P<t_outer>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z) )?"
+    r"(?:\((?:A[Pp][Ii]Server|EngineCore)\w{0,20} pid=\d{1,9}\) )?(?:INFO|DEBUG) (?P<t>\d\d-\d\d \d\d:\d\d:\d\d) "
+    r"\[?[\w/]{1,60}\.py:\d{1,5}\] (?:Engine (?P<engine_id>\d{1,6}): )?"
+)
+_INTEGER, _NUMBER, _PERCENTAGE = Part("figure", integers), Part("figure", floats), Part("figure", fractions)
+_HEAD_PARTS = {
+    "t_outer": Part("text", list),
+    "t": Part("text", partial(stamps, before="--")),
+    "engine_id": _INTEGER,
+}
 _USUAL_INTERVAL = Usual(
     re.compile(
-        _HEAD
-        + r"Engine (\d+): Avg prompt throughput: (\d+\.\d) tokens/s, Avg generation throughput: (\d+\.\d) tokens/s, "
-        r"Running: (\d+) reqs, Waiting: (\d+) reqs, GPU KV cache usage: (\d+\.\d)%, Prefix cache hit rate: (\d+\.\d)%"
+        _HEAD + rf"Avg prompt throughput: (?P<prefill_tok_s>{_FLOAT} tokens/s, "
+        rf"Avg generation throughput: (?P<decode_tok_s>{_FLOAT} tokens/s, "
+        rf"Running: (?P<running>{_INT} reqs, Waiting: (?P<waiting>{_INT} reqs, (?:Deferred: \d{{1,15}} reqs, )?"
+        rf"[CG]PU KV cache usage: (?P<kv_usage>{_SHARE}, Prefix cache hit rate: (?P<prefix_hit_rate>{_SHARE}"
+        rf"(?:, External prefix cache hit rate: (?P<external_hit_rate>{_SHARE})?"
+        r"(?:, MM cache hit rate: \d{1,3}\.\d%)?"
     ),
-    _usual_interval,
+    _HEAD_PARTS
+    | dict.fromkeys(("prefill_tok_s", "decode_tok_s"), _NUMBER)
+    | dict.fromkeys(("running", "waiting"), _INTEGER)
+    | dict.fromkeys(("kv_usage", "prefix_hit_rate", "external_hit_rate"), _PERCENTAGE),
+    record_rows(Interval._fields),
+    _add_intervals,
 )
 _USUAL_SPECULATION = Usual(
     re.compile(
-        _HEAD
-        + r"SpecDecoding metrics: Mean acceptance length: (\d+\.\d\d), Accepted throughput: (\d+\.\d\d) tokens/s, "
-        r"Drafted throughput: (\d+\.\d\d) tokens/s, Accepted: (\d+) tokens, Drafted: (\d+) tokens, "
-        r"Per-position acceptance rate: (\d\.\d{3}(?:, \d\.\d{3})*), Avg Draft acceptance rate: \d+\.\d% ?"
+        _HEAD + rf"SpecDecoding metrics: Mean acceptance length: (?P<accept_len>{_FLOAT}, "
+        rf"Accepted throughput: (?P<accepted_tok_s>{_FLOAT} tokens/s, "
+        rf"Drafted throughput: (?P<drafted_tok_s>{_FLOAT} tokens/s, Accepted: (?P<accepted_tokens>{_INT} tokens, "
+        rf"Drafted: (?P<drafted_tokens>{_INT} tokens, Per-position acceptance rate: "
+        r"(?P<per_position>\d\.\d{3}(?:, \d\.\d{3}){0,63}), "
+        rf"Avg Draft acceptance rate: (?P<accept_rate>{_SHARE} ?"
     ),
-    _usual_speculation,
+    _HEAD_PARTS
+    | dict.fromkeys(("accept_len", "accepted_tok_s", "drafted_tok_s"), _NUMBER)
+    | dict.fromkeys(("accepted_tokens", "drafted_tokens"), _INTEGER)
+    | {
+        "accept_rate": Part("figure", lambda texts: [float(text) / 100 for text in texts]),
+        "per_position": Part("figures", floats),
+    },
+    _speculation_rows,
+    _add_speculations,
 )
 
 KINDS = (
