@@ -1,7 +1,7 @@
 """Checks that a cell's numbers, or a published table's, can be true: one audit a file in `checks`.
 
-May import `crossover.metrics` (definitions, observations, percentiles), `crossover.confounds` (names of
-settings) and `crossover.attribution`; reads files only in `reading`.
+May import `crossover.metrics` (definitions, observations, percentiles), `crossover.grids`, `crossover.confounds` (names
+of settings) and `crossover.attribution`; reads files only in `reading`.
 """
 
 from crossover.audits.evidence import Evidence

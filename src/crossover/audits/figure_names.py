@@ -149,6 +149,7 @@ QUANTITIES: dict[str, dict[str, str]] = {
             "input_tokens",
         ),
         **dict.fromkeys(("total_output_tokens", "total_generated_tokens"), "total_output_tokens"),
+        "total_generated_tokens_retokenized": "total_retokenized",
         "total_input_tokens": "total_input_tokens",
         **dict.fromkeys(("request_concurrency", "concurrency_limit", "number_of_concurrency"), "max_concurrency"),
         **dict.fromkeys(
@@ -159,6 +160,7 @@ QUANTITIES: dict[str, dict[str, str]] = {
             "concurrency",
         ),
         "concurrent_requests": "concurrent_requests",
+        **dict.fromkeys(("package_per_request", "packages_per_request", "events_per_request"), "events"),
     },
 }  # fmt: skip
 

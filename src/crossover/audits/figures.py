@@ -27,10 +27,10 @@ __all__ = ["COUNT", "RATE", "REQUEST_RATE", "TIME", "Recognised", "recognise", "
 _NOISE = frozenset({"reported"})
 # P99.9, 99.9%, 99th percentile: the digits behind `p`, so that p999 is the 99.9th.
 _PERCENTILES = (
-    (re.compile(r"\bp(\d{1,2})\.(\d+)\b"), r"p\1\2"),
+    (re.compile(r"(?<![a-z0-9])p(\d{1,2})\.(\d+)(?![a-z0-9])"), r"p\1\2"),
     (re.compile(r"(?<![\w.])(\d{1,2})(?:\.(\d+))?\s*%"), r" p\1\2 "),
     (re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)\s+percentile\b"), r" p\1 "),
-    (re.compile(r"\bp(\d)\b"), r"p0\1"),
+    (re.compile(r"(?<![a-z0-9])p(\d)(?![a-z0-9])"), r"p0\1"),
 )
 
 
@@ -56,7 +56,7 @@ def recognise(name: str, default_unit: str | None = None) -> Recognised | None:
     """
     text = re.sub(r"\[[^\]]*\]", " ", _normal(name))
     words, unit = _unit_of(text)
-    if unit is None and "(" in text:
+    if unit is None and "(" in text and "_".join(words) not in QUANTITIES[COUNT]:
         # A remark in brackets, such as the name of a cell, is no part of the figure's name.
         words, unit = _unit_of(re.sub(r"\([^()]*\)", " ", text))
     statistic, words = _statistic_of([word for word in words if word not in _NOISE])

@@ -14,6 +14,8 @@ from crossover.audits.table import Cell, Figure
 FIXED_TOLERANCE = 0.02
 VARIED_TOLERANCE = 0.25
 SAME_FIGURE = 0.002
+# Means of ratios over requests of different lengths, against ratios of means.
+NEARLY_SAME = 0.05
 _ONE = Interval.exactly(1)
 
 # Chunks carry several tokens, so a gap between chunks may be this many times the time of a token
@@ -67,6 +69,11 @@ def other_definition(cell: Cell, figure: Figure) -> tuple[str, Interval] | None:
     for name, value in _definitions(cell, decode):
         if figure.interval.agrees(value, SAME_FIGURE):
             return name, value
+    events = cell.interval("events")
+    if decode is not None and events is not None and events.low > 0:
+        value = (decode.latency - decode.ttft) / events
+        if figure.interval.agrees(value, NEARLY_SAME):
+            return "(latency - TTFT) / events, each of which carries several tokens", value
     return None
 
 

@@ -6,6 +6,7 @@ the interval of each figure through the identity tells a fault from a rounding, 
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,22 @@ class Printed(float):
         number = super().__new__(cls, value)
         number.text = text if text is not None else plain_text(value)
         return number
+
+    def __mul__(self, factor: float) -> float:
+        """Multiplies; a power of ten moves the point and keeps the digits: 1,000.00 ms is 1.00000 s."""
+        return self._moved(float(self) * factor, factor)
+
+    def __truediv__(self, divisor: float) -> float:
+        """Divides, likewise."""
+        return self._moved(float(self) / divisor, 1 / divisor)
+
+    def _moved(self, value: float, factor: float) -> float:
+        places = math.log10(factor) if factor > 0 else math.nan
+        if not math.isclose(places, round(places), abs_tol=1e-9):
+            return value
+        decimals = round(-math.log10(2 * self.half_width)) - round(places)
+        text = f"{value:.{decimals}f}" if decimals >= 0 else f"{value:.0f}"
+        return Printed(float(text), text)
 
     @property
     def half_width(self) -> float:

@@ -111,7 +111,7 @@ def _result(report: PeerReport, *, audit: bool) -> dict[str, Any]:
 
 
 def _text(result: dict[str, Any]) -> str:
-    lines = [f"{result['tool']}: {_counts(result['requests'])} in {result['duration_s']} s"]
+    lines = [f"{result['tool']}: {_counts(result['requests'])}, {_length(result['duration_s'])}"]
     for metric, entry in result["metrics"].items():
         figures = ", ".join(
             f"{key} {'missing' if value is None else f'{value:.6g}'}"
@@ -131,6 +131,10 @@ def _text(result: dict[str, Any]) -> str:
             lines.append(f"  implied {key}: {value if isinstance(value, list) else f'{value:.6g}'}")
     lines += [f"  {found['verdict']}: {found['subject']}: {found['why']}" for found in result.get("audits", ())]
     return "\n".join(lines)
+
+
+def _length(duration_s: float | None) -> str:
+    return "duration not told" if duration_s is None else f"{duration_s:g} s"
 
 
 def _counts(requests: dict[str, Any]) -> str:

@@ -1,8 +1,9 @@
 """Other load-test clients: how to run them on our prompts, and what the columns that they print really are.
 
 A tool is a module of `crossover.peers.tools`; `read_output` turns what it wrote into a `PeerReport`, in which
-each figure carries the meaning it has in that tool. May import `crossover.errors`, `crossover.environments`,
-`crossover.metrics` and `crossover.workloads`.
+each figure carries the meaning it has in that tool. May import `crossover.errors`, `crossover.grids`,
+`crossover.environments`, `crossover.metrics`, `crossover.workloads`, and of `crossover.audits` what knows how figures
+are named and printed.
 """
 
 from crossover.peers.comparison import comparable, why_not_comparable

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from crossover.audits.printed import parse_number
+
 _LINE = re.compile(r"^\s*([^:|]+?)\s*:\s*(\S.*?)?\s*$")
 _NUMBER = re.compile(r"^[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?(?:\s*(?:seconds|s|ms|%))?$")
 MISSING = frozenset({"--", "-", "n/a", "na", "nan", "none", "null", "not set", ""})
@@ -34,13 +36,13 @@ def blocks(text: str, first: str) -> list[dict[str, str]]:
 
 
 def number(text: str | None) -> float | None:
-    """Returns the number of a value, or None for one of the marks that mean missing (`--`, `not set`, `N/A`)."""
+    """Returns the number of a value with the digits it was printed with; None for what means missing (`--`, `N/A`)."""
     if text is None or text.strip().lower() in MISSING:
         return None
     cleaned = text.strip()
     if not _NUMBER.match(cleaned):
         return None
-    return float(re.sub(r"[^\d.eE+-]", "", re.sub(r"\s*(seconds|s|ms|%)$", "", cleaned)))
+    return parse_number(re.sub(r"\s*(seconds|s|ms|%)$", "", cleaned))
 
 
 def whole(text: str | None) -> int | None:

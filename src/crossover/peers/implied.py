@@ -30,7 +30,8 @@ def implied(report: PeerReport) -> dict[str, Any]:
     """
     ok, duration = report.requests.ok, report.duration_s
     completion, prompt = report.completion_tokens, report.prompt_tokens
-    mean_output = _ratio(completion, ok)
+    mean_output = _ratio(completion, ok) if completion is not None else report.mean_completion_tokens
+    mean_prompt = _ratio(prompt, ok) if prompt is not None else report.mean_prompt_tokens
     ttft, tpot = report.figure("ttft_s"), report.figure("tpot_s")
     e2e = report.figure("e2e_s")
     if e2e is None and ttft is not None and tpot is not None and mean_output is not None:
@@ -42,7 +43,7 @@ def implied(report: PeerReport) -> dict[str, Any]:
         "output_tok_s": output,
         "total_tok_s": _ratio(None if None in (completion, prompt) else (completion or 0) + (prompt or 0), duration),
         "mean_output_tokens": mean_output,
-        "mean_prompt_tokens": _ratio(prompt, ok),
+        "mean_prompt_tokens": mean_prompt,
         "e2e_mean_s": e2e,
         "tpot_mean_s": _tpot(report.figure("e2e_s"), ttft, mean_output),
         "achieved_concurrency": _product(rate, e2e),

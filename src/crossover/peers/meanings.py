@@ -49,6 +49,24 @@ _ALL = (
         "(latency - TTFT) / (output tokens - 1) of a request, under the name of an ITL",
     ),
     Meaning(
+        "tpot-of-retokenized", "tpot_s", "s", False,
+        "(latency - TTFT) / (tokens - 1) of a request, tokens being those of its text when it is tokenized again",
+    ),
+    Meaning(
+        "decode-per-token", "tpot_s", "s", False,
+        "(last token - first token) / output tokens, of which the first took no part of that time",
+    ),
+    Meaning(
+        "tpot-by-chunks", None, "s", False,
+        "(latency - TTFT) / events of a request, under the name of a time per token: chunks of several tokens make it "
+        "too long",
+    ),
+    Meaning(
+        "tpot-of-unknown-kind", None, "s", False,
+        "a time per token that the run's own figures do not explain: the tool changed its formula, and the output does "
+        "not say which it is",
+    ),
+    Meaning(
         "latency-per-token", None, "s", False, "(last token - request start) / output tokens: TTFT is in it, no TPOT"
     ),
     Meaning("inverse-throughput", None, "s", False, "1 / aggregate output throughput of the run: no TPOT"),
@@ -72,6 +90,18 @@ _ALL = (
         "output-over-counted-span", None, "tok/s", False,
         "output tokens / span of the events that the tool counted: above what the wall time allows",
     ),
+    Meaning(
+        "retokenized-over-wall", "output_tok_s", "tok/s", False,
+        "tokens of the texts when they are tokenized again / duration of the run",
+    ),
+    Meaning(
+        "gap-zero-inside-chunk", "itl_s", "s", False,
+        "gap between two events for the first token of the later one, 0 for its other tokens, which are those of its "
+        "text tokenized again",
+    ),
+    Meaning("total-per-gpu", None, "tok/s", False, "input and output tokens / duration of the run / GPUs"),
+    Meaning("output-per-gpu", None, "tok/s", False, "output tokens / duration of the run / GPUs"),
+    Meaning("input-per-gpu", None, "tok/s", False, "input tokens / duration of the run / GPUs"),
     Meaning("input-over-wall", None, "tok/s", False, "input tokens / duration of the run"),
     Meaning("total-over-wall", None, "tok/s", False, "input and output tokens / duration of the run"),
     Meaning("peak-chunks-per-second", None, "chunk/s", False, "most events in a second of the run: chunks, no tokens"),
@@ -80,7 +110,15 @@ _ALL = (
     Meaning("peak-requests-in-a-second", None, "count", False, "requests that touch one second: may exceed the limit"),
     Meaning("requests-over-wall", None, "req/s", False, "successful requests / duration of the run, rounded for print"),
     Meaning("chunks-per-request", None, "count", False, "events of a request"),
-    Meaning("acceptance", None, "count", False, "draft acceptance as the engine reports it"),
+    Meaning("acceptance-rate", None, "share", False, "accepted / drafted tokens, as the engine counts them"),
+    Meaning("acceptance-length", None, "count", False, "tokens a step, the bonus token included, as the engine counts"),
+    Meaning("goodput-requests", None, "req/s", False, "requests inside the stated limits / duration of the run"),
+    Meaning(
+        "speed-per-user-with-ttft", None, "tok/s", False, "output tokens / latency of a request: TTFT is in it"
+    ),
+    Meaning(
+        "batch-latency", None, "s", False, "time of a whole batch from its start to its end; no request of a server"
+    ),
     Meaning("speed-per-user", None, "tok/s", False, "1 / time per token of a request"),
 )  # fmt: skip
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from crossover.audits.printed import Printed
 from crossover.errors import InputError
 from crossover.peers.report import PeerReport
 
@@ -107,10 +108,10 @@ def mapping(value: Any) -> Mapping[str, Any]:
 
 
 def amount(value: Any) -> float | None:
-    """Returns a finite number of a JSON document, or None."""
+    """Returns a finite number of a JSON document, or one as it was printed, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value or abs(value) == float("inf"):
         return None
-    return float(value)
+    return value if isinstance(value, Printed) else float(value)
 
 
 def count(value: Any) -> int | None:

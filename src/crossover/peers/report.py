@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
+from crossover.audits.printed import Printed
 from crossover.peers.meanings import MEANINGS, Meaning
 
 OK, FAILED, INCOMPLETE = "ok", "failed", "incomplete"
@@ -55,6 +57,7 @@ class PeerReport:
         duration_s: of the run, as printed.
         prompt_tokens: total.
         completion_tokens: total of successful requests.
+        mean_prompt_tokens, mean_completion_tokens: of a request, where the output has no total to divide.
         concurrency: asked for; None where not set or not told.
         achieved_concurrency: as the tool reports it.
         figures: all others.
@@ -73,6 +76,8 @@ class PeerReport:
     duration_s: float | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    mean_prompt_tokens: float | None = None
+    mean_completion_tokens: float | None = None
     concurrency: int | None = None
     achieved_concurrency: float | None = None
     figures: tuple[Figure, ...] = ()
@@ -175,19 +180,25 @@ class PeerReport:
 
     def to_table(self) -> dict[str, Any]:
         """Returns the report as a table for `crossover.audits.make_table`: what can be audited, under our names."""
+        printed = partial(_as_printed, structured=self.structured)
         figures: dict[str, Any] = {
             "requests": self.requests.ok,
             "failed": self.requests.failed,
             "incomplete": self.requests.incomplete,
-            "total_s": self.duration_s,
+            "total_s": printed(self.duration_s),
             "total_input_tokens": self.prompt_tokens,
             "total_output_tokens": self.completion_tokens,
+            "total_generated_tokens_retokenized": self.extra.get("retokenized_completion_tokens"),
         }
+        if self.completion_tokens is None:
+            figures["output_tokens"] = printed(self.mean_completion_tokens)
+        if self.prompt_tokens is None:
+            figures["input_tokens"] = printed(self.mean_prompt_tokens)
         for figure in self.figures:
             name = _table_name(figure)
             if name is not None and not self._peak_of_a_short_run(figure):
                 absent = "--" if figure.statistic == "mean" else None
-                figures.setdefault(name, absent if figure.value is None else _as_printed(figure.value))
+                figures.setdefault(name, absent if figure.value is None else printed(figure.value))
         workload = {"concurrency": self.concurrency, "requests": self.requests.ok}
         return {
             "workload": {key: value for key, value in workload.items() if value is not None},
@@ -242,17 +253,24 @@ _APART = {
     "peak-tokens-per-second": "peak_output_tokens_per_s",
     "output-over-counted-span": "output_tokens_per_s",
     "total-over-wall": "total_tokens_per_s",
+    "requests-over-wall": "requests_per_s",
+    "chunks-per-request": "events_per_request",
+    "speed-per-user": "output_{}_tokens_per_s_per_user",
     "latency-per-token": "tpot_{}_s",
+    "tpot-by-chunks": "tpot_{}_s",
+    "tpot-of-unknown-kind": "tpot_{}_s",
     "inverse-throughput": "tpot_{}_s",
 }
 
 
-def _as_printed(value: float | None) -> float | None:
-    """Returns a value with the digits it was printed with: 29.22 ms in seconds is 0.02922, not 0.029219999999999996.
+def _as_printed(value: float | None, *, structured: bool) -> float | None:
+    """Returns a value with the digits it was given with, from which the audits take how far rounding may have moved it.
 
-    The audits take from the digits how far rounding may have moved a figure.
+    A number of a JSON document was not rounded: 1.0 stands for itself, not for all from 0.95 to 1.05.
     """
-    return None if value is None else float(f"{value:.12g}")
+    if value is None or isinstance(value, Printed):
+        return value
+    return Printed(value, f"{value:.12f}") if structured else float(f"{value:.12g}")
 
 
 def _table_name(figure: Figure) -> str | None:

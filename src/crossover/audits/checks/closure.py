@@ -59,6 +59,7 @@ def check_table(table: Table) -> Iterator[Finding]:
         if decode is not None:
             yield from _latencies(cell, decode, _tokens_a_chunk(table, cell))
         yield from _rates(cell)
+        yield from _rates_of_each_other(cell)
         yield from _speed(cell)
 
 
@@ -142,6 +143,20 @@ def _rates(cell: Cell) -> Iterator[Finding]:
     if input_total is not None and output_total is not None:
         both = input_total.interval + output_total.interval
         yield from _rate(cell.get("total_rate"), both / total, _COUNT_TOLERANCE, above=True)
+
+
+def _rates_of_each_other(cell: Cell) -> Iterator[Finding]:
+    """Where no wall time is given: output throughput = request rate x tokens of a request."""
+    requests, tokens, figure = cell.interval("request_rate"), cell.output_tokens, cell.get("output_rate")
+    if requests is None or tokens is None or figure is None or cell.get("total") is not None:
+        return
+    expected = requests * tokens
+    words = f"{requests.middle:g} requests/s x {tokens.middle:g} tokens = {expected.middle:.4g} tok/s"
+    if figure.interval.agrees(expected, _THROUGHPUT_TOLERANCE):
+        yield passed(figure.path, words, plain(figure.printed))
+    else:
+        bound = figure.in_own_unit(expected.middle)
+        yield Finding("not closed", figure.path, words, plain(figure.printed), bound, "take the counts from usage")
 
 
 def _speed(cell: Cell) -> Iterator[Finding]:

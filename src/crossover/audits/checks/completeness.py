@@ -55,7 +55,14 @@ def check_table(table: Table) -> Iterator[Finding]:
                 )
         yield from _zeros(cell)
         for path in cell.missing:
-            yield Finding("missing", path, "printed as absent", None, None, "leave the figure out, or measure it")
+            yield Finding(
+                "missing",
+                path,
+                "printed as absent, or as a zero that no clock can give",
+                None,
+                None,
+                "leave the figure out, or measure it",
+            )
 
 
 _DID = {"failed": "failed", "incomplete": "did not finish"}

@@ -9,11 +9,17 @@ import numpy as np
 
 from crossover.audits.evidence import Evidence
 from crossover.audits.finding import Finding, not_applicable, passed
+from crossover.audits.printed import plain
+from crossover.audits.table import Table
 
-IDENTITY = "tokens in events = usage; usage over all requests = change of the engine's counters; usage = asked for"
-TOLERANCE = "0.5 %, and one token a request (an end token has no text)"
+IDENTITY = (
+    "tokens in events = usage; usage over all requests = change of the engine's counters; usage = asked for; in tables "
+    "tokens that are reported = tokens of the texts"
+)
+TOLERANCE = "0.5 %, and one token a request (an end token has no text); in tables 5 % and one token a request"
 REASON = "tokens that are dropped, counted twice, or asked for but never made change every rate"
 _TOLERANCE = 0.005
+_TEXT_TOLERANCE = 0.05
 _TOKEN_METRICS = ("output_tok_s", "tpot_s", "itl_s", "stable_decode_tok_s")
 
 
@@ -26,6 +32,27 @@ def check_cell(evidence: Evidence) -> Iterator[Finding]:
     yield from _events(evidence, usage)
     yield from _asked(evidence)
     yield from _engine(evidence, usage)
+
+
+def check_table(table: Table) -> Iterator[Finding]:
+    """Compares the tokens that a client reports with those of the texts it got, where it tokenized them again."""
+    for cell in table.cells:
+        reported, again = cell.get("total_output_tokens"), cell.get("total_retokenized")
+        if reported is None or again is None:
+            continue
+        short = float(reported.printed) - float(again.printed)
+        words = f"{reported.printed:.0f} tokens are reported, and their texts have {again.printed:.0f}"
+        if short > _TEXT_TOLERANCE * reported.printed + (cell.requests or 0):
+            yield Finding(
+                "inconsistent",
+                reported.path,
+                f"{words}: the length that was asked for was counted, or a part of the output was not read",
+                plain(reported.printed),
+                plain(again.printed),
+                "take the counts from usage",
+            )
+        else:
+            yield passed(reported.path, words, plain(reported.printed), plain(again.printed))
 
 
 def _events(evidence: Evidence, usage: float) -> Iterator[Finding]:

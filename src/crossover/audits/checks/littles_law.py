@@ -62,6 +62,10 @@ def check_table(table: Table) -> Iterator[Finding]:
 def _cell(cell: Cell) -> Iterator[Finding]:
     total, requests, concurrency = cell.interval("total"), cell.requests, cell.concurrency
     latency, path, tolerance = _latency(cell)
+    rate = cell.interval("request_rate")
+    if latency is not None and rate is not None and (total is None or requests is None):
+        yield from _of_rate(cell, rate, latency, path, tolerance)
+        return
     if total is None or requests is None or latency is None or total.low <= 0:
         return
     figure = cell.get("latency")
@@ -90,6 +94,18 @@ def _cell(cell: Cell) -> Iterator[Finding]:
             bound,
             "check requests, concurrency and wall time",
         )
+    elif concurrency is not None:
+        yield passed(path, f"{words}, of {concurrency:g} allowed")
+    yield from _reported(cell, in_flight, words)
+
+
+def _of_rate(cell: Cell, rate: Interval, latency: Interval, path: str, tolerance: float) -> Iterator[Finding]:
+    """Request rate x latency where no wall time or no number of requests is given."""
+    in_flight, concurrency = rate * latency, cell.concurrency
+    words = f"{rate.middle:g} requests/s x {latency.middle:.4g} s = {in_flight.middle:.4g} requests in flight"
+    if concurrency is not None and in_flight.low > concurrency * (1 + tolerance):
+        advice = "check the request rate, the latency and the concurrency"
+        yield Finding("impossible", path, f"{words}, and {concurrency:g} were allowed", None, None, advice)
     elif concurrency is not None:
         yield passed(path, f"{words}, of {concurrency:g} allowed")
     yield from _reported(cell, in_flight, words)

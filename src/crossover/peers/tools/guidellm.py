@@ -1,10 +1,10 @@
-"""guidellm: the JSON report of 0.3 to 0.8, checked against 0.5.3 and 0.8.1.
+"""guidellm: the JSON report, CSV and console tables of 0.2 to 0.8, checked against 0.5.3 and 0.8.1.
 
-Its `time_per_output_token_ms` has TTFT in it; its `inter_token_latency_ms` is (last token - first token) /
-(tokens - 1) of a request, that is a TPOT, and averaged over tokens where its count exceeds the requests. Gaps
-are not recorded. Zero in a group without samples means missing. Before 0.8 its TTFT waited for `content`, so
-that reasoning did not stop the clock, and its output throughput was taken over the span of the events that it
-counted.
+Its `time_per_output_token_ms` is (last - first token) / tokens in 0.2 and 0.3.0, below its ITL, and has TTFT in it
+since, which lifts it above; its `inter_token_latency_ms` is (last token - first token) / (tokens - 1) of a request,
+that is a TPOT, and averaged over tokens where its count exceeds the requests. Gaps are not recorded. Zero in a group
+without samples means missing. Before 0.8 its TTFT waited for `content`, so that reasoning did not stop the clock, and
+its output throughput was taken over the span of the events that it counted.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from crossover.peers.reading import Output, amount, count, mapping
 from crossover.peers.recomputation import row
 from crossover.peers.report import FAILED, INCOMPLETE, OK, Figure, PeerReport, Requests
+from crossover.peers.tools import guidellm_tables
 from crossover.peers.tools.base import Plan, Tool, prompt_texts
 
 if TYPE_CHECKING:
@@ -30,11 +31,16 @@ _RESULT = "report.json"
 
 
 def recognises(output: Output) -> bool:
+    if output.data is None:
+        return bool(guidellm_tables.from_console(output.text) or guidellm_tables.from_csv(output.text))
     benchmarks = mapping(output.data).get("benchmarks")
     return isinstance(benchmarks, list) and bool(benchmarks) and "metrics" in mapping(benchmarks[0])
 
 
 def read(output: Output) -> list[PeerReport]:
+    if output.data is None:
+        tables = guidellm_tables.from_console(output.text) or guidellm_tables.from_csv(output.text)
+        return [_report(one, output.version) for one in tables]
     data = mapping(output.data)
     version = mapping(data.get("metadata")).get("guidellm_version") or output.version
     benchmarks = data.get("benchmarks")
@@ -43,15 +49,16 @@ def read(output: Output) -> list[PeerReport]:
 
 def _report(data: Mapping[str, Any], version: str | None) -> PeerReport:
     metrics = mapping(data.get("metrics"))
-    totals = mapping(metrics.get("request_totals"))
+    totals = mapping(metrics.get("request_totals")) or mapping(data.get("request_totals"))
+    tokens = mapping(data.get("tokens"))
     ok = count(totals.get("successful"))
     return PeerReport(
         tool="guidellm",
         version=version,
         requests=Requests(ok, count(totals.get("errored")), count(totals.get("incomplete"))),
         duration_s=amount(data.get("duration")),
-        prompt_tokens=_total(metrics, "prompt_token_count", ok),
-        completion_tokens=_total(metrics, "output_token_count", ok),
+        prompt_tokens=tokens.get("prompt_tokens", _total(metrics, "prompt_token_count", ok)),
+        completion_tokens=tokens.get("completion_tokens", _total(metrics, "output_token_count", ok)),
         concurrency=_streams(data),
         achieved_concurrency=amount(_successful(metrics, "request_concurrency").get("mean")),
         figures=tuple(_figures(metrics, ok, version)),
@@ -71,10 +78,10 @@ def _total(metrics: Mapping[str, Any], name: str, ok: int | None) -> int | None:
 
 
 def _streams(data: Mapping[str, Any]) -> int | None:
-    strategy = mapping(mapping(data.get("config")).get("strategy")) or mapping(
-        mapping(data.get("scheduler")).get("strategy")
-    )
-    return count(strategy.get("streams"))
+    """The strategy stood under `args`, then `scheduler`, then `config`; one request after the other is one stream."""
+    places = (mapping(mapping(data.get(place)).get("strategy")) for place in ("config", "scheduler", "args"))
+    strategy: Mapping[str, Any] = next((found for found in places if found), {})
+    return 1 if strategy.get("type_") == "synchronous" else count(strategy.get("streams"))
 
 
 def _figures(metrics: Mapping[str, Any], ok: int | None, version: str | None) -> list[Figure]:
@@ -85,7 +92,7 @@ def _figures(metrics: Mapping[str, Any], ok: int | None, version: str | None) ->
         "time_to_first_token_ms": ("ttft-first-output" if tells_apart else "ttft-first-content", 1e-3),
         "time_to_first_output_token_ms": ("ttfot-first-content", 1e-3),
         "inter_token_latency_ms": ("tpot-token-weighted" if weighted else "tpot-per-request-labelled-itl", 1e-3),
-        "time_per_output_token_ms": ("latency-per-token", 1e-3),
+        "time_per_output_token_ms": (_per_token(metrics), 1e-3),
         "request_latency": ("e2e-stream-end", 1.0),
     }
     found = []
@@ -100,9 +107,28 @@ def _figures(metrics: Mapping[str, Any], ok: int | None, version: str | None) ->
     return found
 
 
+def _per_token(metrics: Mapping[str, Any]) -> str:
+    """Without TTFT it lies below the ITL, which divides the same time by one token less."""
+    for statistic in ("mean", "p50"):
+        own, gap = (
+            amount(_statistics(metrics, name).get(statistic))
+            for name in ("time_per_output_token_ms", "inter_token_latency_ms")
+        )
+        if own and gap:
+            return "decode-per-token" if own <= gap else "latency-per-token"
+    return "latency-per-token"
+
+
+def _statistics(metrics: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    group = _successful(metrics, name)
+    return {"mean": group.get("mean"), **mapping(group.get("percentiles"))}
+
+
 def _distribution(name: str, meaning: str, factor: float, statistics: Mapping[str, Any]) -> list[Figure]:
     percentiles = mapping(statistics.get("percentiles"))
     values = {"mean": statistics.get("mean"), **{key: percentiles.get(key) for key in _PERCENTILES}}
+    if statistics:
+        values = {key: value for key, value in values.items() if value is not None}
     return [Figure(name, meaning, key, _scaled(value, factor)) for key, value in values.items()]
 
 
@@ -122,7 +148,8 @@ def _rows(groups: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _row(request: Mapping[str, Any], status: str) -> Mapping[str, Any]:
     """End to end is taken to the last token where its time is there, else to the end of the request."""
     timings = mapping(mapping(request.get("info")).get("timings"))
-    first, last = amount(timings.get("request_start")), amount(timings.get("last_token_iteration"))
+    first = amount(timings.get("request_start")) or amount(request.get("start_time"))
+    last = amount(timings.get("last_token_iteration")) or amount(request.get("last_token_time"))
     e2e = last - first if first and last else amount(request.get("request_latency")) or None
     return row(
         status,

@@ -19,12 +19,19 @@ NAMES = {
 }
 
 Table = Mapping[str, str]
+# A log that was pasted as a comment or a quotation is read like the log.
+_PREFIX = re.compile(r"^[#>|\s]+", re.MULTILINE)
+
+
+def tells_backend(text: str) -> bool:
+    """Says whether a text has the line that SGLang's table begins with, and vLLM's does not have."""
+    return bool(re.search(r"^Backend:\s", _PREFIX.sub("", text), re.MULTILINE))
 
 
 def tables(text: str) -> list[dict[str, str]]:
     """Returns the result tables of a text; lines that are none of theirs are kept too, harmlessly."""
-    body = re.sub(r"^[-=]{3,}.*[-=]{3,}\s*$", "", text, flags=re.MULTILINE)
-    found = blocks(body, "Backend" if re.search(r"^Backend:", body, re.MULTILINE) else "Successful requests")
+    body = re.sub(r"^[-=]{3,}.*[-=]{3,}\s*$", "", _PREFIX.sub("", text), flags=re.MULTILINE)
+    found = blocks(body, "Backend" if tells_backend(body) else "Successful requests")
     return [table for table in found if distributions(table) or "Successful requests" in table]
 
 
@@ -55,6 +62,12 @@ def rate_figures(table: Table, meanings: Mapping[str, str]) -> list[Figure]:
     return [
         Figure(label, meaning, "value", number(table[label])) for label, meaning in meanings.items() if label in table
     ]
+
+
+def asked_rate(table: Table) -> float | None:
+    """Returns the requests a second that were asked for; None where there was no limit, or none is told."""
+    text = first_of(table, "Request rate configured (RPS)", "Traffic request rate")
+    return None if text is None or text.lower() == "inf" else number(text)
 
 
 def concurrency(table: Table) -> int | None:

@@ -35,7 +35,7 @@ _RATES = {
     "Total throughput (tok/s)": "total-over-wall",
     "Request throughput (req/s)": "requests-over-wall",
     "Peak concurrent requests": "peak-requests-in-a-second",
-    "Accept length": "acceptance",
+    "Accept length": "acceptance-length",
 }
 _PEAK = "Peak output token throughput (tok/s)"
 _RETOKENIZED = "Total generated tokens (retokenized)"
@@ -45,7 +45,7 @@ _JSON_RATES = {
     "total_throughput": "total-over-wall",
     "request_throughput": "requests-over-wall",
     "max_concurrent_requests": "peak-requests-in-a-second",
-    "accept_length": "acceptance",
+    "accept_length": "acceptance-length",
 }
 _JSON_NAMES = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e_latency": "e2e"}
 _RESULT = "result.jsonl"
@@ -92,8 +92,8 @@ def _numbers(version: str) -> tuple[int, ...]:
 def recognises(output: Output) -> bool:
     data = mapping(output.data)
     if output.data is not None:
-        return "output_throughput" in data and "dataset_name" in data
-    return bool(re.search(r"^Backend:\s", output.text, re.MULTILINE)) or _is_fragment(output.text)
+        return "output_throughput" in data and bool({"dataset_name", "total_output_tokens_retokenized"} & set(data))
+    return serving_table.tells_backend(output.text) or _is_fragment(output.text)
 
 
 def _is_fragment(text: str) -> bool:

@@ -8,6 +8,7 @@ begin when a request leaves the concurrency limit.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,8 +31,9 @@ _RATES = {
     "Total token throughput (tok/s)": "total-over-wall",
     "Total Token throughput (tok/s)": "total-over-wall",
     "Request throughput (req/s)": "requests-over-wall",
-    "Acceptance rate (%)": "acceptance",
-    "Acceptance length": "acceptance",
+    "Input token throughput (tok/s)": "input-over-wall",
+    "Request goodput (req/s)": "goodput-requests",
+    "Acceptance length": "acceptance-length",
 }
 _JSON_NAMES = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2el": "e2e"}
 _JSON_RATES = {
@@ -40,16 +42,22 @@ _JSON_RATES = {
     "max_concurrent_requests": "peak-requests-in-a-second",
     "total_token_throughput": "total-over-wall",
     "request_throughput": "requests-over-wall",
-    "spec_decode_acceptance_length": "acceptance",
+    "input_throughput": "input-over-wall",
+    "spec_decode_acceptance_length": "acceptance-length",
 }
+# Keys of every version since 2023, and those that only SGLang's client has.
+_ALWAYS = frozenset({"duration", "completed", "request_throughput"})
+_OF_SGLANG = frozenset({"dataset_name", "total_output_tokens_retokenized"})
+_STATISTIC = re.compile(r"(mean|median|std|min|max|p\d+(?:\.\d+)?)_(.*)_ms")
 _RESULT = "result.json"
 
 
 def recognises(output: Output) -> bool:
     data = mapping(output.data)
     if output.data is not None:
-        return "output_throughput" in data and "endpoint_type" in data
-    return "Serving Benchmark Result" in output.text and "\nBackend:" not in output.text
+        own = set(data) >= _ALWAYS or set(data) >= {"endpoint_type", "output_throughput"}
+        return own and not set(data) & _OF_SGLANG
+    return "Serving Benchmark Result" in output.text and not serving_table.tells_backend(output.text)
 
 
 def read(output: Output) -> list[PeerReport]:
@@ -68,8 +76,22 @@ def _from_table(table: Mapping[str, str], output: Output) -> PeerReport:
         prompt_tokens=whole(table.get("Total input tokens")),
         completion_tokens=whole(table.get("Total generated tokens")),
         concurrency=serving_table.concurrency(table),
-        figures=(*serving_table.distribution_figures(table, _MEANINGS), *serving_table.rate_figures(table, _RATES)),
+        figures=(
+            *serving_table.distribution_figures(table, _MEANINGS),
+            *serving_table.rate_figures(table, _RATES),
+            *_acceptance("Acceptance rate (%)", number(table.get("Acceptance rate (%)"))),
+        ),
+        extra=_rate(serving_table.asked_rate(table)),
     )
+
+
+def _acceptance(column: str, percent: float | None) -> tuple[Figure, ...]:
+    return () if percent is None else (Figure(column, "acceptance-rate", "value", percent / 100),)
+
+
+def _rate(asked: float | None) -> dict[str, float]:
+    """The requests a second that were asked for, where there was a limit."""
+    return {} if asked is None else {"requested_rate_per_s": asked}
 
 
 def _from_json(data: Mapping[str, Any], output: Output) -> PeerReport:
@@ -82,7 +104,11 @@ def _from_json(data: Mapping[str, Any], output: Output) -> PeerReport:
         prompt_tokens=count(data.get("total_input_tokens")),
         completion_tokens=count(data.get("total_output_tokens")),
         concurrency=count(data.get("max_concurrency")),
-        figures=tuple(_json_figures(data)),
+        figures=(
+            *_json_figures(data),
+            *_acceptance("spec_decode_acceptance_rate", amount(data.get("spec_decode_acceptance_rate"))),
+        ),
+        extra=_rate(amount(data.get("request_rate"))),
         per_request=_rows(data),
         gaps_s=tuple(gap for gaps in data.get("itls") or () for gap in gaps or ()),
         gap_meaning="gap-per-chunk" if data.get("itls") else None,
@@ -92,10 +118,10 @@ def _from_json(data: Mapping[str, Any], output: Output) -> PeerReport:
 def _json_figures(data: Mapping[str, Any]) -> list[Figure]:
     found = []
     for key, value in data.items():
-        statistic, _, rest = key.partition("_")
-        name = _JSON_NAMES.get(rest.removesuffix("_ms"))
-        if rest.endswith("_ms") and name is not None:
-            milliseconds = amount(value)
+        match = _STATISTIC.fullmatch(key)
+        name = _JSON_NAMES.get(match.group(2)) if match else None
+        if match and name is not None:
+            milliseconds, statistic = amount(value), match.group(1)
             seconds = milliseconds / 1e3 if milliseconds else None
             found.append(Figure(key, _MEANINGS[name], {"median": "p50"}.get(statistic, statistic), seconds))
     return found + [
