@@ -17,6 +17,9 @@ _STEPS = (
     ("kernel warm-up", "kernel_warmup_s"),
     ("graph capture", "graph_capture_s"),
 )
+_ITEMS = (
+    "visible", "weights", "non_torch", "activation", "cuda_graph", "kv_cache", "draft_kv", "mamba_state", "remaining",
+)  # fmt: skip
 _CONFIG = (
     "tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel", "decode_context_parallel",
     "kv_cache_dtype", "attention_backend", "moe_backend", "max_model_len", "max_running_requests",
@@ -79,11 +82,13 @@ def _memory(report: EngineReport) -> Iterator[str]:
         largest: dict[str, float] = {}
         for item in report.memory:
             largest[item.item] = max(item.gib, largest.get(item.item, item.gib))
-        for name, gib in largest.items():
+        for name in sorted(largest, key=lambda name: _ITEMS.index(name) if name in _ITEMS else len(_ITEMS)):
+            gib = largest[name]
             yield f"  {name.replace('_', ' '):<22}{gib:>10.2f} GiB"
         parts = sum(gib for name, gib in largest.items() if name not in ("visible", "remaining"))
         if (open_gib := _unaccounted(report)) is not None:
-            yield f"  {'not accounted for':<22}{open_gib:>10.2f} GiB"
+            if abs(open_gib) >= 0.005:
+                yield f"  {'not accounted for':<22}{open_gib:>10.2f} GiB"
         elif "visible" in largest and parts <= largest["visible"]:
             yield f"  {'left of visible':<22}{largest['visible'] - parts:>10.2f} GiB"
     if startup.kv_cache_tokens is not None:
