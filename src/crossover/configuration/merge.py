@@ -10,7 +10,7 @@ from typing import Any
 from crossover.configuration.statements import Dialect, Statement, dialect_of, statements
 from crossover.confounds import is_open, same_value
 
-AS_ASKED, CHANGED, NOT_STATED = "as asked", "changed", "not stated"
+AS_ASKED, CHANGED, NOT_STATED, LEFT_OPEN = "as asked", "changed", "not stated", "left open"
 
 # Capacities follow from the settings and the machine: a difference in them is a result.
 WORKED_OUT = frozenset({"kv_cache_tokens", "kv_cache_blocks", "max_concurrency", "graph_sizes", "world_size"})
@@ -37,7 +37,8 @@ class Setting:
         stated: every source that says anything, with its value, most trusted first.
         flag: argument or variable that asked for it, None where nothing did.
         requested: what it asked for.
-        verdict: `as asked`, `changed`, `not stated` (asked for, but no source has a value); None where nothing asked.
+        verdict: `as asked`, `changed`, `not stated` (asked for, but no source has a value), `left open` (what was asked
+            for is the engine's choice, such as `auto`); None where nothing asked.
         common: whether the name is a common one.
     """
 
@@ -154,7 +155,9 @@ def _judged(name: str, stated: tuple[tuple[str, Any], ...], request: _Request | 
     if request is None:
         return Setting(name, value, source, stated)
     verdict = NOT_STATED
-    if known:
+    if is_open(request.value):
+        verdict = LEFT_OPEN
+    elif known:
         verdict = AS_ASKED if same_value(request.value, value) else CHANGED
     return Setting(name, value, source, stated, request.flag, request.value, verdict)
 

@@ -51,6 +51,12 @@ def test_older_servers_print_their_configuration_as_text() -> None:
     assert settings["kv_cache_dtype"].source == "/server_info"
 
 
+def test_what_was_left_to_the_engine_is_neither_kept_nor_changed() -> None:
+    log = LOG | {"effective_config": {"moe_backend": "TRITON"}}
+    settings, _ = found("vllm", log, {}, **{"moe-backend": "auto"})
+    assert (settings["moe_backend"].value, settings["moe_backend"].verdict) == ("TRITON", "left open")
+
+
 def test_data_parallel_engines_give_the_limit_that_binds() -> None:
     states = [
         {"tp_size": 4, "effective_max_running_requests_per_dp": 32, "memory_usage": {"token_capacity": 900}},
