@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from crossover.errors import CrossoverError, InputError
 
+CACHE_VARIABLE = "CROSSOVER_CACHE"
 COMMIT = re.compile(r"[0-9a-f]{40}")
 REPO = re.compile(r"[\w.-]+(/[\w.-]+)?")
 PARTS = ("weights", "tokenizer")
@@ -125,3 +126,9 @@ def is_full(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def no_room(subject: str) -> HubError:
+    """Returns the error of a disk that filled up while `subject` came."""
+    kept = f"what came is kept; make room, or set {CACHE_VARIABLE} to another disk"
+    return HubError("disk_full", f"no room on the disk for {subject}; {kept}")

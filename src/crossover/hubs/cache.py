@@ -16,9 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossover.hubs.base import COMMIT, PARTS, Snapshot
-
-CACHE_VARIABLE = "CROSSOVER_CACHE"
+from crossover.hubs.base import CACHE_VARIABLE, COMMIT, PARTS, Snapshot
 
 
 @dataclass(frozen=True)

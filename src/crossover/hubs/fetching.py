@@ -18,8 +18,8 @@ from typing import TypeVar
 from filelock import FileLock, Timeout
 
 from crossover.hubs import safetensors
-from crossover.hubs.base import GarbledError, Hub, HubError, RemoteFile, Snapshot, is_full
-from crossover.hubs.cache import CACHE_VARIABLE, Place, place_of
+from crossover.hubs.base import CACHE_VARIABLE, GarbledError, Hub, HubError, RemoteFile, Snapshot, is_full, no_room
+from crossover.hubs.cache import Place, place_of
 from crossover.hubs.listing import check_case, check_names
 from crossover.hubs.manifest import (
     EMPTY_SHA256,
@@ -77,12 +77,21 @@ def fetch(snapshot: Snapshot, say: Say, hub: Hub | None = None) -> Weights:
     place = place_of(snapshot)
     manifest = _untouched(place)
     if manifest is None:
-        place.folder.parent.mkdir(parents=True, exist_ok=True)
-        with _held(place.lock, snapshot, say):
-            manifest = _whole(place)
-            if manifest is None:
-                manifest = _Fetch(snapshot, place, say, hub or get_hub(snapshot.hub)).run()
+        try:
+            place.folder.parent.mkdir(parents=True, exist_ok=True)
+            with _held(place.lock, snapshot, say):
+                manifest = _whole(place)
+                if manifest is None:
+                    manifest = _Fetch(snapshot, place, say, hub or get_hub(snapshot.hub)).run()
+        except (OSError, NotImplementedError) as error:
+            raise _disk_error(snapshot, error) from error
     return Weights(place.folder, manifest)
+
+
+def _disk_error(snapshot: Snapshot, error: Exception) -> HubError:
+    if is_full(error):
+        return no_room(str(snapshot))
+    return HubError("disk", f"{snapshot}: {error}; mend it, or set {CACHE_VARIABLE} to another disk")
 
 
 @contextlib.contextmanager
@@ -203,10 +212,8 @@ class _Fetch:
                 for job in as_completed(jobs):
                     came[jobs[job].name] = job.result()
                     remembering.soon({**done, **came})
-            except BaseException as error:
+            except BaseException:
                 self._stop(jobs)
-                if isinstance(error, OSError):
-                    raise self._disk_error(error) from error
                 raise
         self.say(f"{self.snapshot}: fetched and verified in {span(time.monotonic() - began)}")
         return came
@@ -215,10 +222,6 @@ class _Fetch:
         self.stopped.set()
         for job in jobs:
             job.cancel()
-
-    def _disk_error(self, error: OSError) -> HubError:
-        kind, what = ("disk_full", "no room on the disk") if is_full(error) else ("disk", str(error))
-        return HubError(kind, f"{self.snapshot}: {what}; what came is kept in {self.place.staging}")
 
     def _one(self, file: RemoteFile) -> FileFacts:
         """Downloads and verifies a file, once more where it came wrong."""

@@ -246,16 +246,40 @@ def test_a_disk_that_is_too_small_is_told_before_anything_comes(hub, name, monke
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="mounts a disk, which root may")
-def test_a_disk_that_fills_up_meanwhile(hub, name, cache):
-    # A real disk with room for the small files, in a mount namespace of its own; the look at the room is blinded.
+@pytest.mark.parametrize("kib", [8, 40, 60, 76, 80, 84])
+def test_a_disk_that_fills_up_meanwhile_and_is_made_larger(hub, name, cache, kib):
+    # A real disk, in a mount namespace of its own, full at a file's beginning, inside one, or when its memory is
+    # written; the look at the room is blinded. Then the same disk with room, and the same command again.
     cache.mkdir()
-    mounted = f'mount -t tmpfs -o size=40k none {cache} && exec "$@"'
+    mounted = f'mount -t tmpfs -o size={kib}k none {cache} || exit 9; "$@"; echo first: $?'
+    mounted += f'; mount -o remount,size=9m {cache} && exec "$@"'
     process = fetch_elsewhere("unshare", "--mount", "sh", "-c", mounted, "sh", name)
     told = process.communicate(timeout=60)[0]
-    if "permission" in told.lower() or "not permitted" in told:
+    if process.returncode == 9 or "not permitted" in told:
         pytest.skip(told.strip().splitlines()[-1])
+    first = told[: told.index("first: ")].strip().splitlines()[-1]
+    if "first: 0" not in told:
+        assert "no room on the disk" in first
+        assert "CROSSOVER_CACHE" in first
+    assert ("first: 0" in told) <= (kib > 80)  # one client keeps a file of its own besides
+    assert process.returncode == 0, told
+
+
+def test_a_limit_on_the_size_of_files_is_no_room(hub, name):
+    process = fetch_elsewhere("prlimit", "--fsize=30000", name)  # the largest file has 40 kB
+    told = process.communicate(timeout=60)[0]
     assert process.returncode == 1
     assert "no room on the disk" in told.splitlines()[-1]
+    arrives(hub, name)
+
+
+def test_a_cache_that_cannot_be_written_is_one_line(hub, name, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("CROSSOVER_CACHE", str(tmp_path / "file" / "cache"))
+    line = fails(hub, name, "disk")
+    assert "Not a directory" in line
+    assert "CROSSOVER_CACHE" in line
+    assert hub.asked == []
 
 
 def test_no_room_is_known_in_whatever_it_is_wrapped():

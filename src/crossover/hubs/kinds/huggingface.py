@@ -31,7 +31,7 @@ from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # public by its documentation
 from huggingface_hub.utils.tqdm import disable_progress_bars, tqdm
 
-from crossover.hubs.base import GarbledError, HubError, RemoteFile, check_name, is_full
+from crossover.hubs.base import GarbledError, HubError, RemoteFile, check_name, is_full, no_room
 
 # Below the folder of the files; hidden, so that no file of the repository can have the same path.
 UNDER_WAY = Path(".cache", "under-way")
@@ -141,7 +141,7 @@ def _clear(subject: str) -> Iterator[None]:
 def _translate(error: Exception, subject: str) -> Exception:
     said = str(error).strip().partition("\n")[0][:200]
     if is_full(error):
-        return HubError("disk_full", f"huggingface: no room on the disk for {subject}")
+        return no_room(f"huggingface:{subject}")
     if isinstance(error, OSError) and "Consistency check failed" in str(error):
         return GarbledError(said)
     if _status(error) == 416:

@@ -12,7 +12,7 @@ from threading import Event
 
 import requests
 
-from crossover.hubs.base import COMMIT, GarbledError, HubError, RemoteFile, check_name, is_full
+from crossover.hubs.base import COMMIT, GarbledError, HubError, RemoteFile, check_name, is_full, no_room
 from crossover.hubs.cache import cache_root
 
 # Read by the client, or by its tqdm, when first imported; there is no other switch. A bar for every file is not drawn.
@@ -134,7 +134,7 @@ def _clear(subject: str) -> Iterator[None]:
 def _translate(error: Exception, subject: str) -> Exception:
     said = str(getattr(error, "message", error)).strip().partition("\n")[0][:200]
     if is_full(error):
-        return HubError("disk_full", f"modelscope: no room on the disk for {subject}")
+        return no_room(f"modelscope:{subject}")
     if isinstance(error, FileIntegrityError):
         return GarbledError(said)
     for classes, kind, text in _RULES:
