@@ -17,6 +17,8 @@ _WRAPPER = re.compile(
     r"see root cause above|engine core initialization failed|EngineDeadError|EngineCore encountered", re.I
 )
 
+# How a container's runtime says why it could not begin (Apptainer; Go programs).
+_FATAL = re.compile(r"^FATAL\s*:\s*(?P<words>\S.*)")
 _SPOKEN = re.compile(r"error|fail|fatal|killed|errno", re.IGNORECASE)
 
 # The class of a failure and the words that show it, the more telling ones first.
@@ -95,7 +97,8 @@ def root_cause(lines: Sequence[str]) -> RootCause:
         # Loose words, such as "must be", stand in many a warning; beside an exception they explain nothing.
         if kind and not (candidates and kind == "config_conflict"):
             return RootCause(kind, _joined(text, candidates))
-    return RootCause("engine_died", candidates[0] if candidates else None)
+    fatal = [match["words"] for _, text in told if (match := _FATAL.match(text))]
+    return RootCause("engine_died", next(iter([*candidates, *fatal]), None))
 
 
 def _joined(text: str, exceptions: Sequence[str]) -> str:

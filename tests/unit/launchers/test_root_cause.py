@@ -39,6 +39,9 @@ vllm: error: unrecognized arguments: --tensor-paralel-size 8
 """
 
 
+NO_IMAGE = "\x1b[31mFATAL:   \x1b[0mcould not open image /x/engine.sif: no such file or directory"
+
+
 @pytest.mark.parametrize(
     ("log", "kind", "part"),
     [
@@ -47,6 +50,7 @@ vllm: error: unrecognized arguments: --tensor-paralel-size 8
         (ONLY_WRAPPER, "engine_died", None),
         (WARMUP, "warmup_failed", "warmup error: AssertionError: res=<Response [502]>"),
         (USAGE, "config_conflict", "unrecognized arguments: --tensor-paralel-size 8"),
+        (NO_IMAGE, "engine_died", "could not open image /x/engine.sif: no such file or directory"),
         ("", "engine_died", None),
     ],
 )
