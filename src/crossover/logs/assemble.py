@@ -10,6 +10,7 @@ from crossover.logs.builder import Builder
 from crossover.logs.crash import root_cause
 from crossover.logs.diagnoses import diagnose
 from crossover.logs.incidents import Kind, Severity
+from crossover.logs.load import findings
 from crossover.logs.model import Diagnosis, EngineReport, Incident, Startup
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def assemble(reader: LogReader) -> EngineReport:
     if table is not None and chosen.engine is not None:
         table.finish(chosen)
     found = diagnose({**shared.evidence, **chosen.evidence}, chosen.config)
-    incidents = _incidents(chosen, shared, found)
+    incidents = [*_incidents(chosen, shared, found), *findings(chosen.intervals)]
     config: dict[str, Any] = dict(chosen.config)
     config["raw"] = dict(chosen.raw)
     return EngineReport(

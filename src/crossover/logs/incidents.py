@@ -43,6 +43,7 @@ class Kind(StrEnum):
     CONTEXT_EXCEEDS_POOL = "context_exceeds_pool"
     REQUEST_TOO_LONG = "request_too_long"
     CONCURRENCY_CAPPED = "concurrency_capped"
+    DECODE_STARVED = "decode_starved"
     GRAPH_SIZES_CAPPED = "graph_sizes_capped"
     GRAPH_MODE_CHANGED = "graph_mode_changed"
     KV_PADDING = "kv_padding"
@@ -100,6 +101,9 @@ CATALOGUE: Mapping[Kind, Entry] = {
     Kind.CONTEXT_EXCEEDS_POOL: Entry(_W, "input + output must fit the token pool, not the context length"),
     Kind.REQUEST_TOO_LONG: Entry(_W, "the request did not fit: the run plan and the server's limits disagree"),
     Kind.CONCURRENCY_CAPPED: Entry(_W, "fewer requests run at once than asked for: raise the pool that binds"),
+    Kind.DECODE_STARVED: Entry(
+        _W, "prefill takes the steps: limit its chunks, and take no decode rate from these samples"
+    ),
     Kind.GRAPH_SIZES_CAPPED: Entry(_W, "batches above the largest captured size run without a graph"),
     Kind.GRAPH_MODE_CHANGED: Entry(_N, "another graph mode than asked for: name it in the comparison"),
     Kind.KV_PADDING: Entry(_N, "part of the KV memory is padding"),
