@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 _BARS = re.compile(r"[|│┃║]")
 # Box drawing, and what Markdown and `+---+` grids rule with.
-_RULE = re.compile(r"^[\s\u2500-\u257f|+\-=:]*[\u2500-\u257f\-=]{3}[\s\u2500-\u257f|+\-=:]*$")
+_RULE = re.compile(
+    r"^(?:[\s\u2500-\u257f|+\-=:]*[\u2500-\u257f\-=]{3}[\s\u2500-\u257f|+\-=:]*|\s*\|?(?:\s*:?-+:?\s*\|)+[\s:-]*)$"
+)
 _TOP = re.compile(r"^\s*[┌┏╭╔╒]")
 _PANEL = re.compile(r"^\s*│ │ (.*) │ │\s*$")
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")

@@ -144,10 +144,11 @@ QUANTITIES: dict[str, dict[str, str]] = {
         **dict.fromkeys(
             (
                 "input_tokens", "input_tokens_per_request", "input_sequence_length", "input_length", "input_len",
-                "isl", "input_tok_per_req", "prompt_length",
+                "isl", "input_tok_per_req", "prompt_length", "len_token_sequence",
             ),
             "input_tokens",
         ),
+        **dict.fromkeys(("target_token_len", "target_input_tokens"), "asked_input_tokens"),
         **dict.fromkeys(("total_output_tokens", "total_generated_tokens"), "total_output_tokens"),
         "total_generated_tokens_retokenized": "total_retokenized",
         "total_input_tokens": "total_input_tokens",

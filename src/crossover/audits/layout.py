@@ -19,7 +19,7 @@ _NUMBER_WITH_UNIT = re.compile(r"^(?P<number>[-+]?[\d.,]+(?:[eE][-+]?\d+)?)\s*(?
 # Head of the second column of a table of pairs; any other one names a cell.
 _VALUE = frozenset({"", "value", "values", "result", "results"})
 _REMARK = re.compile(r"\s*\([^()]*\)\s*$")
-_EMPHASIS = re.compile(r"^[*_`~≈\s]+|[*_`\s]+$")
+_EMPHASIS = re.compile(r"^[*_`~≈\s]+|[*_`\s]+$|(?<=\S)\*\*(?=\s)")
 
 
 class Cells:
@@ -49,7 +49,7 @@ class Cells:
 
     def add_grid(self, grid: Grid) -> None:
         """Adds a table, in whichever of the layouts it is."""
-        grid = _with_units(grid)
+        grid = _with_units(_without_emphasis(grid))
         by_statistic = _statistics(grid)
         if by_statistic is not None:
             self.add(by_statistic)
@@ -76,6 +76,7 @@ class Cells:
 
 def _value(name: str, value: Any) -> tuple[str, Any]:
     """Reads a value; a unit that stands behind it goes to the name if the name has none."""
+    name = _EMPHASIS.sub("", name)
     if not isinstance(value, str):
         return name, value
     text = _EMPHASIS.sub("", value)
@@ -96,6 +97,12 @@ def _value(name: str, value: Any) -> tuple[str, Any]:
 
 def _figures(names: Iterable[str]) -> int:
     return sum(recognise(name) is not None for name in names)
+
+
+def _without_emphasis(grid: Grid) -> Grid:
+    header = tuple(_EMPHASIS.sub("", name) for name in grid.header)
+    rows = tuple((_EMPHASIS.sub("", row[0]), *row[1:]) for row in grid.rows)
+    return Grid(grid.title, header, rows, grid.first_line, grid.last_line)
 
 
 def _with_units(grid: Grid) -> Grid:

@@ -14,7 +14,7 @@ import yaml
 
 from crossover.audits.layout import Cells, header_lines
 from crossover.audits.printed import Printed, parse_number
-from crossover.audits.table import Table, make_table
+from crossover.audits.table import SECTIONS, Table, make_table
 from crossover.errors import InputError
 from crossover.grids import grids, make_grid, outside
 
@@ -62,6 +62,8 @@ def read_table(path: Path) -> Table:
         raise InputError(f"cannot be read: {error}", file=path) from None
     read = _READERS.get(path.suffix.lower(), _read_text)
     data, default_unit = read(text, path)
+    if isinstance(data, list):
+        data = _listed(data)
     if not isinstance(data, Mapping) or not data:
         raise InputError(
             "holds no mapping of figures",
@@ -69,7 +71,25 @@ def read_table(path: Path) -> Table:
             remedy="see workflow/schemas/published.schema.json for the sections and names",
         )
     _check_sections(data, path)
-    return make_table(data, default_unit)
+    table = make_table(data, default_unit)
+    if not (set(data) & SECTIONS - {"client", "workload"}) and not any(c.figures or c.missing for c in table.cells):
+        raise InputError(
+            "no figure was recognised",
+            file=path,
+            remedy="name a figure by quantity, statistic and unit, such as ttft_p90_ms or Mean TPOT (ms)",
+        )
+    return table
+
+
+def _listed(rows: list[Any]) -> dict[str, Any]:
+    """Reads a list of results, such as a JSON file of records, as cells; their texts name them."""
+    client: dict[str, Any] = {}
+    for position, row in enumerate(rows):
+        if isinstance(row, Mapping):
+            texts = [str(value) for value in row.values() if isinstance(value, str)]
+            name = "-".join(texts[:2]) or f"row-{position + 1}"
+            client[name if name not in client else f"{name}-{position + 1}"] = row
+    return {"client": client} if client else {}
 
 
 def _check_sections(data: Mapping[str, Any], path: Path) -> None:
@@ -138,8 +158,11 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
         found = _LINE.match(line)
         if not found:
             continue
-        several = [part for part in map(_SHARE.match, found["value"].split(", ")) if part]
-        if len(several) > 1:
+        names, values = found["name"].split(", "), found["value"].split(", ")
+        several = [part for part in map(_SHARE.match, values) if part]
+        if len(names) == len(values) > 1:
+            yield from zip(names, values, strict=True)
+        elif len(several) > 1:
             yield from ((part["unit"], part["number"]) for part in several)
         else:
             yield found["name"], found["value"]

@@ -127,7 +127,9 @@ def audit_table(table: Table) -> TableVerdict:
                 findings.setdefault((named.verdict, named.subject), named)
     judged = [finding.subject for finding in (*findings.values(), *held)]
     unchecked = {
-        cell.path: lacking(cell) for cell in table.cells if not any(subject.startswith(cell.path) for subject in judged)
+        cell.path: lacking(cell)
+        for cell in table.cells
+        if cell.figures and not any(subject.startswith(cell.path) for subject in judged)
     }
     return TableVerdict(tuple(findings.values()), tuple(held), table.not_used, unchecked)
 

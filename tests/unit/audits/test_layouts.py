@@ -6,6 +6,7 @@ import pytest
 
 from crossover.audits import audit_table, read_table, with_workload
 from crossover.audits.figures import recognise, statistic_of
+from crossover.errors import InputError
 
 
 def _read(tmp_path, text, name="table.txt"):
@@ -53,7 +54,7 @@ def test_a_row_a_cell_in_markdown(tmp_path):
         "| Framework | Concurrency | TTFT (s) | E2E latency | Tok/s |\n|---|---|---|---|---|\n"
         "| **a** | 4 | 1.0 | 52.1 s | 39.3 (+2 %) |\n| b | 4 | 2.0 | 53.1 s | 38.0 |\n",
     )
-    assert [cell.name for cell in table.cells] == ["**a**", "b"]
+    assert [cell.name for cell in table.cells] == ["a", "b"]
     first = table.cells[0]
     assert first.interval("latency").middle == 52.1
     assert first.get("output_rate").printed == 39.3
@@ -171,3 +172,48 @@ def test_the_largest_of_rates_a_request_is_no_peak_of_the_run(tmp_path):
     text = "Output Throughput (tok/s): 891\nmax Output (tok/s): 99\n"
     assert [f.verdict for f in audit_table(_read(tmp_path, text)).findings] == ["impossible"]
     assert audit_table(_read(tmp_path, text + "P50 Output (tok/s): 90\n")).findings == ()
+
+
+def test_emphasis_and_a_column_of_changes_are_no_figures(tmp_path):
+    # 1000 requests of 199.771 tokens in 120.1 s are 1663 tok/s.
+    text = (
+        "| Metric | a | b | Change |\n|:--|--:|--:|--:|\n| Successful requests | 1000 | 1000 | |\n"
+        "| Benchmark duration (s) | 128.37 | 120.10 | -6.4% |\n| Total generated tokens | 199771 | 199771 | |\n"
+        "| **Output token throughput (tok/s)** | **1556.25** | **1863.37** | +19.7% |\n"
+    )
+    verdict = audit_table(_read(tmp_path, text))
+    assert [(f.verdict, f.subject) for f in verdict.findings] == [
+        ("impossible", "client.b.Output token throughput (tok/s)")
+    ]
+    assert verdict.unchecked == {}
+
+
+def test_a_list_of_records(tmp_path):
+    text = '[{"engine": "a", "output_throughput": 10.0, "duration": 10, "completed": 2, "total_output_tokens": 50}]'
+    table = _read(tmp_path, text, "rows.json")
+    assert [cell.name for cell in table.cells] == ["a"]
+    # 50 tokens in 10 s are 5 tok/s.
+    assert [finding.verdict for finding in audit_table(table).findings] == ["impossible"]
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.csv", "model,score\na,b\n"), ("a.json", '{"a": 1}'), ("a.txt", "x\n")])
+def test_a_file_without_any_figure_is_an_error(tmp_path, name, text):
+    with pytest.raises(InputError, match="no figure was recognised"):
+        _read(tmp_path, text, name)
+
+
+def test_planned_and_counted_lengths_in_one_line(tmp_path):
+    # 8179 for 8192 is -0.16 %, 4106 for 4000 +2.65 %.
+    text = "len(token_sequence), target_token_len: 8179, 8192\nlen(token_sequence), target_token_len: 4106, 4000\n"
+    verdict = audit_table(_read(tmp_path, text))
+    assert [(f.verdict, f.reported, f.bound) for f in verdict.findings] == [("inconsistent", 4106, 4000)]
+    assert len(verdict.passed) == 1
+
+
+def test_a_throughput_without_a_wall_time_is_held_against_the_time_of_a_request(tmp_path):
+    # One request at a time: 200 tokens in 0.02505 + 199 x 0.01321 = 2.654 s are 75.4 tok/s; with 50 % for the ends 113.
+    text = "Concurrency | TTFT (ms) | ITL (ms) | Throughput(Tokens/s)\n---|---|---|---\n1 | 25.05 | 13.21 | {}\n"
+    told = {"output_tokens": 200}
+    assert audit_table(with_workload(_read(tmp_path, text.format(75.36)), told)).findings == ()
+    (finding,) = audit_table(with_workload(_read(tmp_path, text.format(150.0)), told)).findings
+    assert (finding.verdict, finding.bound) == ("impossible", 113.04)

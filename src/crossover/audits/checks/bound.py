@@ -96,7 +96,7 @@ def _bounds(cell: Cell) -> Iterator[tuple[str, Interval, str]]:
 
 def _bound_of_timed_run(cell: Cell) -> Iterator[tuple[str, Interval, str]]:
     """Concurrency x n / latency, plus the requests that a time limit cuts at either end."""
-    latency, tokens, concurrency = cell.interval("latency"), cell.output_tokens, cell.concurrency
+    latency, tokens, concurrency = _latency(cell), cell.output_tokens, cell.concurrency
     if latency is None or tokens is None or concurrency is None or latency.low <= 0:
         return
     length = cell.workload.get("max_seconds")
@@ -104,6 +104,15 @@ def _bound_of_timed_run(cell: Cell) -> Iterator[tuple[str, Interval, str]]:
     most = Interval.exactly(concurrency * slack) * tokens / latency
     words = f"{concurrency:g} x {tokens.middle:g} / {latency.middle:g} s, with {slack - 1:.0%} for its ends,"
     yield "output_rate", most, words
+
+
+def _latency(cell: Cell) -> Interval | None:
+    """The mean latency, put together from TTFT and the time per token where the table has none."""
+    latency, ttft, tokens = cell.interval("latency"), cell.interval("ttft"), cell.output_tokens
+    per_token = cell.interval("tpot") or cell.interval("itl")
+    if latency is not None or ttft is None or per_token is None or tokens is None:
+        return latency
+    return ttft + per_token * (tokens - Interval.exactly(1))
 
 
 def _peak(cell: Cell) -> Iterator[Finding]:

@@ -37,7 +37,8 @@ def check_cell(evidence: Evidence) -> Iterator[Finding]:
 def check_table(table: Table) -> Iterator[Finding]:
     """Compares the mean lengths of a cell, from its totals or as printed, with those that the workload states."""
     for cell in table.cells:
-        asked = cell.workload.get("input_tokens")
+        stated = cell.get("asked_input_tokens")
+        asked = float(stated.printed) if stated is not None else cell.workload.get("input_tokens")
         printed = _mean(cell, "input_tokens", "total_input_tokens")
         if asked and printed is not None and context_of(cell.name) != asked:
             yield _prompts(printed[0], printed[1].middle, asked, plain(asked))
