@@ -184,7 +184,7 @@ def mixed(draw: st.DrawFn) -> list[str]:
     return pieces
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(mixed(), st.sampled_from(("auto", "vllm", "sglang")))
 def test_the_short_way_gives_what_the_long_one_gives(pieces: list[str], engine: Any) -> None:
     short, long = read(pieces, engine, ShapeReader), read(pieces, engine, NoShapes)

@@ -116,6 +116,15 @@ def test_layout_may_change_within_one_log() -> None:
     assert [row.accept_rate for row in report.decode_batches] == [None, None, None, 0.33, 0.14] * 2
 
 
+def test_a_broken_or_shorter_line_hides_nothing_of_later_ones() -> None:
+    """Its layout lacks a figure that later lines have: it must not be theirs."""
+    whole = PREFILL["0.5.9, throughput before the graph"][0]
+    broken, shorter = whole.replace("#cached-token: 0", "#cached-token: "), whole[: whole.index(", input")]
+    for odd in (broken, shorter):
+        first, second = report_of(odd, whole).to_dict()["prefill_batches"]
+        assert second == {**first, "cached_tokens": 0, "graph": False, "prefill_tok_s": 9000.5}
+
+
 def decode(second: int, rank: str, running: int = 8, tokens: int = 100, rate: float = 50.0) -> str:
     return (
         f"[2026-01-01 00:00:{second:02d} {rank}] Decode batch, #running-req: {running}, #token: {tokens}, "

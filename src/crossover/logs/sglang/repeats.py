@@ -46,7 +46,7 @@ class _Group(Generic[T]):
     __slots__ = ("first", "opened", "told")
 
     def __init__(self) -> None:
-        self.opened: deque[_Open[T]] = deque()
+        self.opened: list[_Open[T]] = []  # few: a deque takes half a kilobyte
         self.first = 0  # the number of `opened[0]`, as earlier ones have gone
         self.told: dict[tuple[int, ...], int] = {}  # how many each rank has told of
 
@@ -64,7 +64,7 @@ class _Group(Generic[T]):
 
     def forget_oldest(self) -> bool:
         """Returns whether the group is empty then."""
-        self.opened.popleft()
+        del self.opened[0]
         self.first += 1
         return not self.opened
 
@@ -97,11 +97,37 @@ class Repeats(Generic[T]):
             self.flush()
             self._write(row)
             return True
+        place, engines = _places(tuple(rank.items()))
+        return self._take((fingerprint, engines), place, self._seconds(t), number, row)
+
+    def add_all(self, fingerprint: Callable[[T], Hashable], rows: Sequence[T], numbers: Sequence[int]) -> None:
+        """Takes many statements, as `add_at` would take them one by one.
+
+        Args:
+            fingerprint: gives a row's fingerprint.
+            rows: each begins with its stamp, `2026-07-01T00:00:00`, and its rank, the same object for the same rank.
+            numbers: of their lines.
+        """
+        ranks: list[Mapping[str, int] | None] = [row[1] for row in rows]  # type: ignore[index]
+        if all(rank is ranks[0] for rank in ranks) and self._add_in_order(fingerprint, rows, numbers):
+            return
+        places = {id(rank): _places(tuple(rank.items())) for rank in ranks if rank}
+        for row, rank, number in zip(rows, ranks, numbers, strict=True):
+            if rank:
+                place, engines = places[id(rank)]
+                self._take((fingerprint(row), engines), place, self._seconds(row[0]), number, row)  # type: ignore[index]
+            else:
+                self.flush()
+                self._write(row)
+
+    def _seconds(self, t: str | None) -> float | None:
         if self._clock[0] != t:
             self._clock = (t, seconds_of(t))
-        seconds = self._clock[1]
-        place, engines = _places(tuple(rank.items()))
-        key = (fingerprint, engines)
+        return self._clock[1]
+
+    def _take(
+        self, key: tuple[Hashable, Hashable], place: tuple[int, ...], seconds: float | None, number: int, row: T
+    ) -> bool:
         alone = self._alone
         if alone is not None:
             if place == self._only:
@@ -114,15 +140,18 @@ class Repeats(Generic[T]):
                 self._hold(alone, (seconds, number, key, row))
                 return True
             self._several()
-        self._expire(seconds, number)
-        held = self._group(key).repeated_by(place)
-        if held is not None:
-            if place < held.lowest:
-                held.lowest, held.row = place, row
+        held = self._held
+        while held and _is_over(held[0].seconds, held[0].number, seconds, number):
+            self._forget(held.popleft())
+        group = self._group(key)
+        opened = group.repeated_by(place)
+        if opened is not None:
+            if place < opened.lowest:
+                opened.lowest, opened.row = place, row
             return False
         opened = _Open(key, place, row, seconds, number)
-        self._held.append(opened)
-        self._group(key).open(place, opened)
+        held.append(opened)
+        group.open(place, opened)
         return True
 
     def _hold(self, alone: deque[_Plain[T]], plain: _Plain[T]) -> None:
@@ -130,25 +159,18 @@ class Repeats(Generic[T]):
         self._ordered = (self._ordered or not alone) and last is not None and now is not None and last <= now
         alone.append(plain)
 
-    def add_in_order(self, fingerprint: Callable[[T], Hashable], rows: Sequence[T], numbers: Sequence[int]) -> bool:
-        """Takes many statements of one rank at once, as `add_at` would take them one by one, if it can.
+    def _add_in_order(self, fingerprint: Callable[[T], Hashable], rows: Sequence[T], numbers: Sequence[int]) -> bool:
+        """Takes statements of one rank at once, if no other rank has spoken and no stamp goes back.
 
-        It can while no other rank has spoken and no stamp goes back: what the last statement leaves behind is all
-        that earlier ones would have left.
-
-        Args:
-            fingerprint: gives a row's fingerprint.
-            rows: each begins with its stamp, `2026-07-01T00:00:00`, and its rank, which is the same for all.
-            numbers: of their lines.
-
-        Returns:
-            Whether they were taken; if not, nothing was done.
+        What the last statement leaves behind is then all that earlier ones would have left. Returns whether it did.
         """
-        stamps: list[str] = [row[0] for row in rows]  # type: ignore[index]
-        rank: Mapping[str, int] = rows[0][1]  # type: ignore[index]
-        place, engines = _places(tuple(rank.items()))
+        rank: Mapping[str, int] | None = rows[0][1]  # type: ignore[index]
         alone = self._alone
-        if alone is None or self._only not in (None, place) or not self._goes_on(alone, stamps):
+        if not rank or alone is None:
+            return False
+        place, engines = _places(tuple(rank.items()))
+        stamps: list[str] = [row[0] for row in rows]  # type: ignore[index]
+        if self._only not in (None, place) or not self._goes_on(alone, stamps):
             return False
         self._only = place
         seconds, number, begin = seconds_of(stamps[-1]), numbers[-1], 0
@@ -156,12 +178,12 @@ class Repeats(Generic[T]):
             self._write(alone.popleft()[3])
         if not alone:
             begin = len(rows) - 1
-            while begin and not _is_over(seconds_of(stamps[begin - 1]), numbers[begin - 1], seconds, number):
+            while begin and not _is_over(self._seconds(stamps[begin - 1]), numbers[begin - 1], seconds, number):
                 begin -= 1
             for row in rows[:begin]:
                 self._write(row)
         for at in range(begin, len(rows)):
-            self._hold(alone, (seconds_of(stamps[at]), numbers[at], (fingerprint(rows[at]), engines), rows[at]))
+            self._hold(alone, (self._seconds(stamps[at]), numbers[at], (fingerprint(rows[at]), engines), rows[at]))
         return True
 
     def _goes_on(self, alone: deque[_Plain[T]], stamps: list[str]) -> bool:
@@ -185,13 +207,11 @@ class Repeats(Generic[T]):
             group = self._by_key[key] = _Group()
         return group
 
-    def _expire(self, seconds: float | None, number: int) -> None:
-        while self._held and _is_over(self._held[0].seconds, self._held[0].number, seconds, number):
-            oldest = self._held.popleft()
-            if self._by_key[oldest.key].forget_oldest():
-                del self._by_key[oldest.key]
-            if not oldest.written:
-                self._write(oldest.row)
+    def _forget(self, oldest: _Open[T]) -> None:
+        if self._by_key[oldest.key].forget_oldest():
+            del self._by_key[oldest.key]
+        if not oldest.written:
+            self._write(oldest.row)
 
     def flush(self) -> None:
         """Writes all that is held; repeats of it that come later are still known as such."""

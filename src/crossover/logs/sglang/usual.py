@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from itertools import groupby, repeat
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from operator import itemgetter
 from typing import Any
 
@@ -14,7 +14,6 @@ from crossover.logs.lines import ranks_of
 from crossover.logs.model import DecodeBatch, PrefillBatch
 from crossover.logs.numbers import floats, integers, stamps
 from crossover.logs.sglang.batches import Batches, note_dp
-from crossover.logs.sglang.repeats import Repeats
 from crossover.logs.table import LineKind, Part, Usual, record_rows
 
 _HEAD = (
@@ -47,34 +46,22 @@ _SHARED = {
 }
 
 
-def _add(
-    builder: Builder,
-    repeats: Repeats[Any],
-    fingerprint: Callable[[Any], Hashable],
-    rows: Sequence[tuple[Any, ...]],
-    numbers: Sequence[int],
-) -> None:
-    """Gives the rows to what knows repeated statements; those of one rank at once."""
-    state = Batches.of(builder)
-    begin = 0
-    for rank, same in groupby(map(itemgetter(1), rows)):
-        end = begin + sum(1 for _ in same)
-        part, lines = rows[begin:end], numbers[begin:end]
-        begin = end
+def _note_dp(state: Batches, rows: Sequence[Any]) -> None:
+    for rank in {id(row[1]): row[1] for row in rows}.values():
         if rank:
             note_dp(state, rank)
-            if repeats.add_in_order(fingerprint, part, lines):
-                continue
-        for row, number in zip(part, lines, strict=True):
-            repeats.add_at(fingerprint(row), rank, row[0], number, row)
 
 
-def _add_prefill(builder: Builder, rows: Sequence[tuple[Any, ...]], numbers: Sequence[int]) -> None:
-    _add(builder, Batches.of(builder).prefill, itemgetter(2, 3, 4), rows, numbers)
+def _add_prefill(builder: Builder, rows: Sequence[Any], numbers: Sequence[int]) -> None:
+    state = Batches.of(builder)
+    _note_dp(state, rows)
+    state.prefill.add_all(itemgetter(2, 3, 4), rows, numbers)
 
 
-def _add_decode(builder: Builder, rows: Sequence[tuple[Any, ...]], numbers: Sequence[int]) -> None:
-    _add(builder, Batches.of(builder).decode, itemgetter(2), rows, numbers)
+def _add_decode(builder: Builder, rows: Sequence[Any], numbers: Sequence[int]) -> None:
+    state = Batches.of(builder)
+    _note_dp(state, rows)
+    state.decode.add_all(itemgetter(2), rows, numbers)
 
 
 USUAL_PREFILL = Usual(

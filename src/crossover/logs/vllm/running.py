@@ -94,9 +94,10 @@ def speculation(builder: Builder, line: Line, match: re.Match[str]) -> bool:
     if accepted is None and printed is None and length is None:
         return False
     positions = _POSITIONS.search(line.text, match.start(), match.end())
+    rates = tuple(map(float, positions[1].split(", "))) if positions else None
     wanted = fields.get("Number of speculative tokens", (None, ""))[0]
-    if length is not None and positions and _lacks_bonus(length, positions[1]):
-        length = round(1 + length, 6)
+    if length is not None and rates:
+        length = _with_bonus(length, rates)
     if length is None and accepted is not None and drafted and wanted:
         length = round(1 + accepted * wanted / drafted, 6)
     _add_speculation(
@@ -109,7 +110,7 @@ def speculation(builder: Builder, line: Line, match: re.Match[str]) -> bool:
         drafted,
         fields.get("Accepted throughput", (None, ""))[0],
         fields.get("Drafted throughput", (None, ""))[0],
-        tuple(map(float, positions[1].split(", "))) if positions else None,
+        rates,
     )
     return True
 
@@ -144,10 +145,10 @@ def _add_speculation(
     )
 
 
-def _lacks_bonus(length: float, per_position: str) -> bool:
+def _with_bonus(length: float, per_position: Sequence[float]) -> float:
     """0.8 printed the length without the bonus token: it is then the sum of the rates at each position."""
-    rates = sum(map(float, per_position.split(", ")))
-    return abs(length - rates) < abs(length - 1 - rates)
+    rates = sum(per_position)
+    return round(1 + length, 6) if abs(length - rates) < abs(length - 1 - rates) else length
 
 
 def _tokens(fields: dict[str, tuple[float, str]], *names: str) -> int | None:
@@ -169,19 +170,20 @@ def _window_of(
 
 def _speculation_rows(columns: Mapping[str, Iterable[Any]]) -> list[tuple[Any, ...]]:
     """The records of usual lines, with what `speculation` works out of the printed figures."""
-    counts = {name: list(columns[name]) for name in _COUNTS}
-    accepted, drafted = counts["accepted_tokens"], counts["drafted_tokens"]
+    lists = {name: list(columns[name]) for name in _NEEDED_TWICE}
+    accepted, drafted, rates = lists["accepted_tokens"], lists["drafted_tokens"], lists["per_position"]
     return _rows_of_speculation(
         {
             **columns,
-            **counts,
-            "window_s": map(_window_of, accepted, counts["accepted_tok_s"], drafted, counts["drafted_tok_s"]),
+            **lists,
+            "accept_len": map(_with_bonus, columns["accept_len"], rates),
+            "window_s": map(_window_of, accepted, lists["accepted_tok_s"], drafted, lists["drafted_tok_s"]),
             "accept_rate": map(_rate_of, accepted, drafted, columns["accept_rate"]),
         }
     )
 
 
-_COUNTS = ("accepted_tokens", "drafted_tokens", "accepted_tok_s", "drafted_tok_s")
+_NEEDED_TWICE = ("accepted_tokens", "drafted_tokens", "accepted_tok_s", "drafted_tok_s", "per_position")
 _rows_of_speculation = record_rows(Speculation._fields)
 
 
