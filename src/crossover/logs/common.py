@@ -202,7 +202,7 @@ KINDS = (
         r"(?:creating|open|opening|attach\w*|extend|map\w*) [^\n]{0,60}(?:/dev/shm|shared memory segment)"
         r"|/dev/shm[^\n]{0,120}(?:No space left|too small|failed|insufficient)"
         r"|No space left on device[^\n]{0,60}(?:shm|psm_|/dev/shm)|insufficient shared memory|out of shared "
-        r"memory|unable to (?:open shared memory|mmap)",
+        r"memory|unable to (?:open shared memory|mmap)(?![^\n]{0,200}Permission denied)",
         event(Kind.SHM_TOO_SMALL, fatal=True, repeats=False, cause=True),
         figure=False,
         joins=False,

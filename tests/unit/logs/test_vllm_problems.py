@@ -269,3 +269,19 @@ def test_the_original_error_may_stand_in_the_line_itself() -> None:
 def test_lines_that_only_look_like_a_statement(text: str) -> None:
     report = read_log([text], "vllm")
     assert (report.incidents, report.unparsed, report.startup.max_concurrency) == ([], 0, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [
+        ("CUDAGraphMode.FULL_AND_PIECEWISE is not supported with TritonMLABackend backend (support: NEVER); setting "
+         "cudagraph_mode=PIECEWISE because attention is compiled piecewise", "PIECEWISE"),
+        ("KV connector X requires it. Overriding cudagraph_mode from FULL to PIECEWISE.", "PIECEWISE"),
+        ("Cudagraph mode FULL requires piecewise capture, but the model provides none. Overriding to NONE.", "NONE"),
+        ("Pooling models do not support full cudagraphs. Overriding cudagraph_mode to PIECEWISE.", "PIECEWISE"),
+    ],
+)  # fmt: skip
+def test_the_graph_mode_that_is_used_is_the_effective_one(text: str, mode: str) -> None:
+    report = read_log([f"WARNING 07-21 04:58:26 [vllm.py:1409] {text}"], "vllm").to_dict()
+    assert report["effective_config"]["graph_mode"] == mode
+    assert [found["kind"] for found in report["incidents"]] == ["graph_mode_changed"]

@@ -33,6 +33,19 @@ def changed(incident: Kind, *, severity: Severity | None = None, advice: str | N
     return handle
 
 
+def graph_mode(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """Graphs are captured otherwise than asked, or not at all; most wordings name the mode that is used."""
+    builder.incidents.add(Kind.GRAPH_MODE_CHANGED, line, rank=rank_label(line))
+    builder.note("graph_mode_changed", line)
+    if mode := _MODE.search(line.text, match.start()):
+        builder.config["graph_mode"] = mode[1]
+
+
+_MODE = re.compile(
+    r"(?:[Ss]etting cudagraph_mode=|Overriding (?:cudagraph_mode (?:\S{1,60} |from \S{1,60} )?)?to )([A-Z_]{4,30})\b"
+)
+
+
 def graphs_capped(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """`Capping cudagraph capture sizes from max 512 to 96 to fit Mamba cache blocks`, or `Truncating ... to 96`."""
     largest = match[2] or match[3]
@@ -129,7 +142,7 @@ KINDS = (
         r"CUDAGraphMode\.\w{1,40} is not supported with|[Ss]etting cudagraph_mode=\w{3,40}|Overriding cudagraph_mode "
         r"|Cudagraph mode \S{3,60} (?:is not compatible|requires)|Skipping CUDA graph capture"
         r"|CUDA graph is not supported (?:for|on)",
-        event(Kind.GRAPH_MODE_CHANGED, each_rank=True, note="graph_mode_changed"),
+        graph_mode,
         figure=False,
     ),
     kind(

@@ -231,6 +231,14 @@ KINDS = (
         figure=False,
     ),
     kind(
+        "memory_fraction",
+        "--gpu-memory-utilization=",
+        r"[Tt]he current --gpu-memory-utilization=(0?\.\d+|1\.0+)\b",
+        setting("memory_fraction", float),
+        figure=False,
+        joins=False,
+    ),
+    kind(
         "attention_backend",
         (
             " attention backend",

@@ -215,8 +215,8 @@ KINDS = (
     ),
     kind(
         "graph_estimate",
-        "Estimated CUDA graph memory:",
-        r"Estimated CUDA graph memory: (-?\d[\d.]{0,12}) GiB total",
+        ("Estimated CUDA graph memory:", "Estimated ACL graph memory:", "Estimated NPU graph memory:"),
+        r"Estimated \w{2,8} graph memory: (-?\d[\d.]{0,12}) GiB total",
         estimated,
     ),
     kind(
@@ -228,8 +228,8 @@ KINDS = (
     ),
     kind(
         "graph_pool",
-        "CUDA graph pool memory:",
-        rf"CUDA graph pool memory: {NUM} GiB \(actual\)(?:, {NUM} GiB \(estimated\))?",
+        " graph pool memory:",
+        rf"\w{{2,8}} graph pool memory: {NUM} GiB \(actual\)(?:, {NUM} GiB \(estimated\))?",
         pool_of_graphs,
     ),
 )
