@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-
-import pandas as pd
 
 from crossover.client.outcome import REASONS
 
 
 def findings_of(
-    events: pd.DataFrame,
-    requests: pd.DataFrame,
+    requests: Sequence[Mapping[str, Any]],
     fitness: Mapping[str, Any],
     about: Mapping[str, Any],
     unknown: set[str],
 ) -> list[dict[str, Any]]:
-    """Returns the findings on a recording, worst first; each has `finding`, `severity`, `count` and `why`."""
+    """Returns the findings on a recording, worst first; each has `finding`, `severity`, `count` and `why`.
+
+    Args:
+        requests: rows of the table of requests.
+        fitness: the recorder's own figures.
+        about: the content of recording.json.
+        unknown: fields that are not known and may carry output.
+    """
     order = ("error", "warning", "note")
     found = [
         *_of_recorder(fitness, about),
         *_of_fields(unknown),
         *_of_outcomes(requests),
-        *_of_counts(events, requests),
+        *_of_counts(requests),
     ]
     return sorted(found, key=lambda finding: order.index(finding["severity"]))
 
@@ -58,39 +62,43 @@ def _of_fields(unknown: set[str]) -> Iterator[dict[str, Any]]:
         yield _finding("unknown_field", "error", 1, f"events carry {name!r}, which may hold output and was not counted")
 
 
-def _of_outcomes(requests: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    bad = requests[requests["status"] != "ok"]
-    for (status, reason), group in bad.groupby(["status", "reason"]):
-        messages = group["message"].dropna()
-        said = f"; the first said: {str(messages.iloc[0])[:200]}" if len(messages) else ""
+def _of_outcomes(requests: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    groups: dict[tuple[str, str], list[str]] = {}
+    for row in requests:
+        if row["status"] != "ok" and row["reason"] is not None:
+            groups.setdefault((row["status"], row["reason"]), []).append(row["message"])
+    for (status, reason), messages in sorted(groups.items()):
+        said = next((f"; the first said: {str(message)[:200]}" for message in messages if message is not None), "")
         severity = "error" if reason == "client_limit" else "warning"
-        yield _finding(str(reason), severity, len(group), f"{status}: {REASONS.get(str(reason), reason)}{said}")
+        yield _finding(reason, severity, len(messages), f"{status}: {REASONS.get(reason, reason)}{said}")
 
 
-def _of_counts(events: pd.DataFrame, requests: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    ok = requests[requests["status"] == "ok"]
+def _of_counts(requests: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    ok = [row for row in requests if row["status"] == "ok"]
     yield from _of_lengths(ok, "output_length", "warning", "completion_tokens", "output_tokens_asked")
     yield from _of_lengths(ok, "prompt_length", "note", "prompt_tokens", "prompt_tokens_expected")
-    unknown = ok[ok["tokens_source"].isna()]
-    if len(unknown):
+    unknown = sum(row["tokens_source"] is None for row in ok)
+    if unknown:
         why = "the tokens of each event are not known: no ITL for these requests"
-        yield _finding("tokens_per_event", "warning", len(unknown), why)
-    several = ok[(ok["choices"] > 1).fillna(False)]
-    if len(several):
+        yield _finding("tokens_per_event", "warning", unknown, why)
+    several = sum((row["choices"] or 0) > 1 for row in ok)
+    if several:
         why = (
             "responses have several choices: TTFT, E2E and tokens are the request's, gaps lie within a "
             "choice, and TPOT is undefined"
         )
-        yield _finding("choices", "warning", len(several), why)
-    repeated = len(requests) - requests["prompt_index"].nunique()
+        yield _finding("choices", "warning", several, why)
+    repeated = len(requests) - len({row["prompt_index"] for row in requests} - {None})
     if repeated > 0:
         why = "prompts were sent more than once: a prefix cache may answer them"
         yield _finding("prompts_repeated", "warning", repeated, why)
 
 
-def _of_lengths(ok: pd.DataFrame, finding: str, severity: str, counted: str, wanted: str) -> Iterator[dict[str, Any]]:
-    off = ok[(ok[counted] != ok[wanted]).fillna(False)]
-    if len(off):
-        first = off.iloc[0]
-        why = f"usage counts {first[counted]} where {first[wanted]} were asked (request {first['request']})"
+def _of_lengths(
+    ok: Sequence[Mapping[str, Any]], finding: str, severity: str, counted: str, wanted: str
+) -> Iterator[dict[str, Any]]:
+    known = [row for row in ok if row[counted] is not None and row[wanted] is not None]
+    off = [row for row in known if row[counted] != row[wanted]]
+    if off:
+        why = f"usage counts {off[0][counted]} where {off[0][wanted]} were asked (request {off[0]['request']})"
         yield _finding(finding, severity, len(off), why)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
+from crossover.client.arrow import to_ints
 from crossover.client.spool import READS_NAME, SENDS_NAME
 
 
@@ -54,11 +55,10 @@ def fitness_of(
             recording is interpreted.
         limits: beyond which the verdict is `rejected`.
     """
-    table = pq.read_table(recording_dir / READS_NAME, columns=["t_kernel_ns", "t_user_ns"])
-    kernel_ns = table["t_kernel_ns"].fill_null(-1).to_numpy()
-    user_ns = table["t_user_ns"].to_numpy()
-    sends = pq.read_table(recording_dir / SENDS_NAME, columns=["scheduled_ns", "sent_ns", "end_ns"])
-    due, sent, end = (column.fill_null(-1).to_numpy() for column in sends.columns)
+    table = pq.ParquetFile(recording_dir / READS_NAME).read(columns=["t_kernel_ns", "t_user_ns"])
+    kernel_ns, user_ns = (to_ints(column) for column in table.columns)
+    sends = pq.ParquetFile(recording_dir / SENDS_NAME).read(columns=["scheduled_ns", "sent_ns", "end_ns"])
+    due, sent, end = (to_ints(column) for column in sends.columns)
     was_sent = (due >= 0) & (sent >= 0)
     whole = was_sent & (end >= 0)
     stamped = kernel_ns >= 0

@@ -5,13 +5,14 @@ cost.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow.parquet as pq
 
+from crossover.client.columns import EventColumns, events_frame, requests_frame, stretched
 from crossover.client.findings import findings_of
 from crossover.client.fitness import FitnessLimits, fitness_of
 from crossover.client.reads import reads_by_request
@@ -20,7 +21,8 @@ from crossover.client.tables import Tables
 from crossover.client.tokens import load_counter
 from crossover.errors import InputError
 
-_TIMES = ("scheduled_ns", "sent_ns", "send_end_ns", "first_byte_ns", "end_ns")
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -28,22 +30,34 @@ class Interpretation:
     """What a recording says.
 
     Args:
-        events: a row an event: request, seq, t_kernel_ns, t_user_ns, kind, tokens, choice. `t_kernel_ns` is
-            missing where only user times exist (TLS). `tokens` is missing where it is not known, 0 for events
-            without output.
-        requests: a row a request: request, prompt_index, request_id, scheduled_ns, sent_ns, send_end_ns,
-            first_byte_ns, end_ns, status, reason, http_status, finish_reason, message, prompt_tokens,
-            completion_tokens, cached_tokens, reasoning_tokens, tokens_source, output_tokens_asked,
-            prompt_tokens_expected, output_events, choices, attempts.
+        event_columns: a row an event, as arrays.
+        rows: a row a request, with the columns of `requests`; None is missing.
         fitness: figures of the recorder itself, in real time, with a verdict.
         findings: what a reader must know, each with `finding`, `severity` (error, warning, note), `count` and
             `why`.
     """
 
-    events: pd.DataFrame
-    requests: pd.DataFrame
+    event_columns: EventColumns
+    rows: list[dict[str, Any]]
     fitness: dict[str, Any]
     findings: list[dict[str, Any]]
+
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """
+        A row an event: request, seq, t_kernel_ns, t_user_ns, kind, tokens, choice. `t_kernel_ns` is missing where only
+        user times exist (TLS). `tokens` is missing where it is not known, 0 for events without output.
+        """
+        return events_frame(self.event_columns)
+
+    @cached_property
+    def requests(self) -> pd.DataFrame:
+        """
+        A row a request: request, prompt_index, request_id, scheduled_ns, sent_ns, send_end_ns, first_byte_ns, end_ns,
+        status, reason, http_status, finish_reason, message, prompt_tokens, completion_tokens, cached_tokens,
+        reasoning_tokens, tokens_source, output_tokens_asked, prompt_tokens_expected, output_events, choices, attempts.
+        """
+        return requests_frame(self.rows)
 
 
 def interpret(
@@ -67,7 +81,7 @@ def interpret(
         InputError: the folder holds no recording.
     """
     about = _load_about(recording_dir)
-    sends = pq.read_table(recording_dir / SENDS_NAME).to_pylist()
+    sends = pq.ParquetFile(recording_dir / SENDS_NAME).read().to_pylist()
     counter = load_counter(tokenizer) if tokenizer is not None else None
     tables = Tables(counter)
     by_request = {int(row["request"]): row for row in sends}
@@ -77,13 +91,13 @@ def interpret(
         tables.add(by_request.get(request, {"request": request}), reads)
     for request in sorted(by_request.keys() - seen):
         tables.add(by_request[request], None)
-    events, requests = tables.frames()
+    events, requests = tables.columns()
     fitness = fitness_of(recording_dir, about, tables.coalesced, limits or FitnessLimits())
-    findings = findings_of(events, requests, fitness, about, tables.unknown_fields)
+    findings = findings_of(requests, fitness, about, tables.unknown_fields)
     if about["clock"] == "user":
-        events["t_kernel_ns"] = pd.array([None] * len(events), dtype="Int64")
+        events = replace(events, kernel_ns=None)
     if clock_scale != 1.0:
-        _rescale(events, requests, clock_scale)
+        events = stretched(events, requests, clock_scale)
     return Interpretation(events, requests, fitness, findings)
 
 
@@ -95,15 +109,3 @@ def _load_about(recording_dir: Path) -> dict[str, Any]:
         finish_spool(recording_dir)
     about: dict[str, Any] = json.loads(file.read_text())
     return about
-
-
-def _rescale(events: pd.DataFrame, requests: pd.DataFrame, scale: float) -> None:
-    """Stretches all times about the first send, in place."""
-    start = requests["sent_ns"].min()
-    if pd.isna(start):
-        return
-    for frame, names in ((events, ("t_kernel_ns", "t_user_ns")), (requests, _TIMES)):
-        for name in names:
-            column = frame[name]
-            stretched = ((column - start).astype("Float64") * scale).round().astype("Int64") + start
-            frame[name] = stretched if column.dtype == "Int64" else stretched.astype("int64")

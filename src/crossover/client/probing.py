@@ -76,15 +76,14 @@ def _ask(endpoint: Endpoint, sampling: Sampling, output_tokens: int, timeout_s: 
     load = Load(concurrency=1, requests=1, request_timeout_s=timeout_s, connect_timeout_s=min(timeout_s, 30))
     with tempfile.TemporaryDirectory(prefix="crossover-probe-") as folder:
         record(endpoint, [prompt], load, sampling, Path(folder))
-        row = interpret(Path(folder)).requests.iloc[0].to_dict()
-        raw = b"".join(pq.read_table(Path(folder) / READS_NAME)["bytes"].to_pylist())
-    known = {name: None if value is None or value is not value else value for name, value in row.items()}
+        (row,) = interpret(Path(folder)).rows
+        raw = b"".join(pq.ParquetFile(Path(folder) / READS_NAME).read()["bytes"].to_pylist())
     return _Answer(
-        str(known["status"]),
-        known["reason"],
-        known["message"],
-        _int(known["http_status"]),
-        _int(known["completion_tokens"]),
+        str(row["status"]),
+        row["reason"],
+        row["message"],
+        _int(row["http_status"]),
+        _int(row["completion_tokens"]),
         tuple(_events(raw)),
     )
 

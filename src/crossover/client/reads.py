@@ -12,6 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from crossover.client.arrow import to_bytes, to_ints
+
 Ints = npt.NDArray[np.int64]
 _BATCH_ROWS = 65_536
 
@@ -33,9 +35,10 @@ def reads_by_request(file: Path) -> Iterator[tuple[int, Reads]]:
     Yields each request's reads as soon as its last one is there, so that only requests under way are in
     memory.
     """
-    left = np.bincount(pq.read_table(file, columns=["request"])["request"].to_numpy())
+    table = pq.ParquetFile(file)
+    left = np.bincount(to_ints(table.read(columns=["request"])["request"]))
     parts: dict[int, list[Reads]] = {}
-    for batch in pq.ParquetFile(file).iter_batches(batch_size=_BATCH_ROWS):
+    for batch in table.iter_batches(batch_size=_BATCH_ROWS):
         for request, reads in _split(batch):
             parts.setdefault(request, []).append(reads)
             left[request] -= len(reads.ends)
@@ -45,19 +48,17 @@ def reads_by_request(file: Path) -> Iterator[tuple[int, Reads]]:
 
 def _split(batch: pa.RecordBatch) -> Iterator[tuple[int, Reads]]:
     """Yields each request's share of a batch; the reads are sorted by request in one go, not one by one."""
-    requests = batch.column(0).to_numpy()
+    requests = to_ints(batch.column(0))
     order = np.argsort(requests, kind="stable")
     requests = requests[order]
-    kernel = batch.column(1).fill_null(-1).to_numpy()[order]
-    user = batch.column(2).to_numpy()[order]
-    payload = batch.column(3).take(pa.array(order))
-    offsets = np.frombuffer(payload.buffers()[1], np.int32, len(payload) + 1, payload.offset * 4).astype(np.int64)
-    data = memoryview(payload.buffers()[2] or b"")
+    kernel, user = to_ints(batch.column(1))[order], to_ints(batch.column(2))[order]
+    data, places = to_bytes(batch.column(3))
+    begin, sizes = places[:-1][order], np.diff(places)[order]
+    pieces = [data[start:end] for start, end in zip(begin.tolist(), (begin + sizes).tolist(), strict=True)]
     bounds = [*np.flatnonzero(np.diff(requests, prepend=-1)).tolist(), len(requests)]
     for start, end in pairwise(bounds):
-        raw = bytes(data[offsets[start] : offsets[end]])
-        ends = offsets[start + 1 : end + 1] - offsets[start]
-        yield int(requests[start]), Reads(raw, ends, kernel[start:end], user[start:end])
+        raw = b"".join(pieces[start:end])
+        yield int(requests[start]), Reads(raw, np.cumsum(sizes[start:end]), kernel[start:end], user[start:end])
 
 
 def _joined(parts: list[Reads]) -> Reads:

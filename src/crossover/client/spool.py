@@ -21,6 +21,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from crossover.client.arrow import from_bytes, from_ints, from_optional_ints, from_texts
+
 _BLOCK = struct.Struct("<BIQ")
 _EVENT = struct.Struct("<BIq")
 _READS, _EVENT_TAG = 1, 2
@@ -155,8 +157,9 @@ def finish_spool(out_dir: Path) -> None:
                 waiting.clear()
         if waiting:
             writer.write_batch(_batch(waiting))
-    table = pa.Table.from_pylist([sends[request] for request in sorted(sends)], schema=SENDS_SCHEMA)
-    pq.write_table(table, out_dir / SENDS_NAME, compression="zstd")
+    rows = [sends[request] for request in sorted(sends)]
+    columns = [_column([row.get(field.name) for row in rows], field.type) for field in SENDS_SCHEMA]
+    pq.write_table(pa.Table.from_arrays(columns, schema=SENDS_SCHEMA), out_dir / SENDS_NAME, compression="zstd")
     partial.rename(out_dir / READS_NAME)
     spool.unlink()
 
@@ -165,15 +168,18 @@ def _batch(blocks: list[ReadsBlock]) -> pa.RecordBatch:
     """Returns the blocks as one batch of reads.parquet; the bytes are not copied read by read."""
     requests = np.concatenate([block.requests for block in blocks])
     kernel = np.concatenate([block.kernel_ns for block in blocks])
-    offsets = np.concatenate([np.zeros(1, np.int32), *(block.sizes for block in blocks)]).cumsum(dtype=np.int32)
     payload = b"".join(block.payload for block in blocks)
     columns = [
-        pa.array(requests),
-        pa.array(kernel, mask=kernel == 0),
-        pa.array(np.concatenate([block.user_ns for block in blocks])),
-        pa.BinaryArray.from_buffers(pa.binary(), len(requests), [None, pa.py_buffer(offsets), pa.py_buffer(payload)]),
+        from_ints(requests),
+        from_ints(kernel, kernel == 0),
+        from_ints(np.concatenate([block.user_ns for block in blocks])),
+        from_bytes(payload, np.concatenate([block.sizes for block in blocks]), pa.binary()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=READS_SCHEMA)
+
+
+def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
+    return from_texts(values) if kind == pa.string() else from_optional_ints(values, f"i{kind.bit_width // 8}")
 
 
 def _apply(row: dict[str, Any], event: Event) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,11 +17,10 @@ import orjson
 
 from crossover.client.fields import CONTENT, DONE, EMPTY, TOOL, USAGE, classify, texts, unknown_output
 from crossover.client.framing import Body
+from crossover.client.shapes import NO_COUNT, PREFIX, Ints, Shapes
 
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
-NO_COUNT = -1
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass
@@ -55,9 +54,10 @@ class Stream:
 
     @cached_property
     def columns(self) -> Columns:
-        """The rows as arrays; ask only when all are there."""
+        """The rows as arrays, in the order of the events; ask only when all are there."""
         table = np.array(self.rows, dtype=np.int64).reshape(-1, 5).T
-        return Columns(*(np.ascontiguousarray(column) for column in table))
+        order = np.argsort(table[0], kind="stable")
+        return Columns(*(column[order] for column in table))
 
 
 @dataclass(frozen=True)
@@ -96,32 +96,41 @@ def blocks(body: bytes, complete: bool) -> Iterator[tuple[int, bytes]]:
             break
         block = body[position:start]
         position = end
-        data = block[6:] if block.startswith(b"data: ") and b"\n" not in block and not carriage else _data_of(block)
+        data = _data_of(block)
         if data is not None:
             yield end, data
-    rest = body[position:]
-    if complete and rest.strip():
-        data = _data_of(rest)
-        if data is not None:
-            yield len(body), data
+    yield from _last(body, body[position:], complete)
+
+
+def _last(body: bytes, rest: bytes, complete: bool) -> Iterator[tuple[int, bytes]]:
+    """Yields the event that lacks its blank line."""
+    data = _data_of(rest) if complete and rest.strip() else None
+    if data is not None:
+        yield len(body), data
 
 
 def _data_of(block: bytes) -> bytes | None:
+    if block.startswith(PREFIX) and b"\n" not in block and b"\r" not in block:
+        return block[len(PREFIX) :]
     lines = [line[5:].removeprefix(b" ") for line in _LINE_END.split(block) if line.startswith(b"data:")]
     return b"\n".join(lines) if lines else None
 
 
-def read_stream(body: Body, *, keep_text: bool = False) -> Stream:
+def read_stream(body: Body, *, keep_text: bool = False, shapes: Shapes | None = None) -> Stream:
     """Interprets the body of one response.
 
     Args:
         keep_text: keep the text of each row, to count its tokens with a tokenizer.
+        shapes: of the events of the same recording; most events then need no parser. New ones are added.
     """
     stream = Stream()
+    events: Iterable[tuple[int, bytes]] = blocks(body.data, body.complete)
+    if shapes is not None and not keep_text:
+        events = _sweep(stream, body, shapes)
     loads = orjson.loads
-    count = 0
-    for end, data in blocks(body.data, body.complete):
-        count += 1
+    for end, data in events:
+        stream.events += 1
+        before = len(stream.rows)
         try:
             event = loads(data)
             _take_event(stream, end, event)
@@ -130,15 +139,53 @@ def read_stream(body: Body, *, keep_text: bool = False) -> Stream:
                 stream.done = True
                 stream.rows.extend((end, DONE, 0, NO_COUNT, NO_COUNT))
             else:
-                stream.malformed = stream.malformed or f"event {count}: {error}"
+                stream.malformed = stream.malformed or f"event {stream.events}: {error}"
             event = None
-        except (AttributeError, TypeError):
-            stream.malformed = stream.malformed or f"event {count} has not the expected shape"
+        except (AttributeError, TypeError, OverflowError):
+            del stream.rows[before:]
+            stream.malformed = stream.malformed or f"event {stream.events} has not the expected shape"
             event = None
         if keep_text:
             _keep_texts(stream, event)
-    stream.events = count
+        elif shapes is not None and len(stream.rows) == before + 5 and not stream.finish_reason:
+            kind, choice, count, ids = stream.rows[-4:]
+            if kind <= TOOL:
+                shapes.learn(data, (kind, choice, count, ids))
     return stream
+
+
+def _sweep(stream: Stream, body: Body, shapes: Shapes) -> Iterator[tuple[int, bytes]]:
+    """Adds the rows of the events whose shape is known; yields the others, as `blocks` does."""
+    data = body.data
+    parts = data.split(b"\n\n")
+    rest = parts.pop()
+    plain = b"\r" not in data and data.count(b"\n") == 2 * len(parts) + rest.count(b"\n") and _is_text(data)
+    sweep = shapes.sweep(parts) if plain else None
+    if sweep is None:
+        yield from blocks(data, body.complete)
+        return
+    ends = np.cumsum([len(part) + 2 for part in parts])
+    rows = (ends[sweep.events], sweep.kinds, sweep.choices, sweep.cumulative, sweep.ids)
+    stream.rows.frombytes(np.column_stack(rows).tobytes())
+    left = np.ones(len(parts), np.bool_)
+    left[sweep.events] = False
+    before = 0
+    for number in np.flatnonzero(left).tolist():
+        stream.events += number - before
+        before = number + 1
+        item = _data_of(parts[number])
+        if item is not None:
+            yield int(ends[number]), item
+    stream.events += len(parts) - before
+    yield from _last(data, rest, body.complete)
+
+
+def _is_text(data: bytes) -> bool:
+    """Whether the bytes are UTF-8, as JSON must be."""
+    try:
+        return data.isascii() or bool(data.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def _take_event(stream: Stream, end: int, event: dict[str, Any]) -> None:

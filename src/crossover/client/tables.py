@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from crossover.client.fields import KINDS
+from crossover.client.columns import REQUEST_COLUMNS, EventColumns
 from crossover.client.framing import Head, parse_head, unframe
 from crossover.client.outcome import judge
 from crossover.client.reads import Ints, Reads
+from crossover.client.shapes import Shapes
 from crossover.client.stream import Stream, read_stream
-from crossover.client.tokens import Counter, tokens_of_events
+from crossover.client.tokens import Counter, numbers_of, tokens_of_events
 
 
 class Tables:
@@ -21,8 +21,9 @@ class Tables:
 
     def __init__(self, counter: Counter | None) -> None:
         self._counter = counter
+        self._shapes = Shapes()
         self._columns: dict[str, list[Any]] = {
-            name: [] for name in ("request", "seq", "kernel", "user", "kind", "tokens", "choice")
+            name: [] for name in ("request", "seq", "kernel_ns", "user_ns", "kind", "tokens", "choice")
         }
         self._requests: list[dict[str, Any]] = []
         self.unknown_fields: set[str] = set()
@@ -50,7 +51,7 @@ class Tables:
         body = unframe(reads.raw, head)
         if head.status >= 300:
             return head, Stream(), body.data[:500].decode(errors="replace")
-        stream = read_stream(body, keep_text=self._counter is not None)
+        stream = read_stream(body, keep_text=self._counter is not None, shapes=self._shapes)
         usage = stream.usage or {}
         row |= _usage_fields(usage)
         tokens, source = tokens_of_events(stream, row["completion_tokens"], self._counter)
@@ -69,56 +70,31 @@ class Tables:
         columns = self._columns
         columns["request"].append(np.full(len(read), row["request"], np.int64))
         columns["seq"].append(np.arange(len(read)))
-        columns["kernel"].append(np.where(kernel >= 0, kernel, user))
-        columns["user"].append(user)
+        columns["kernel_ns"].append(np.where(kernel >= 0, kernel, user))
+        columns["user_ns"].append(user)
         columns["kind"].append(rows.kinds)
         columns["tokens"].append(tokens)
         columns["choice"].append(rows.choices)
         output = rows.output
         row["output_events"] = int(output.sum())
-        row["choices"] = len(np.unique(rows.choices[output]))
+        row["choices"] = len(numbers_of(rows.choices[output]))
         first_of_event = np.diff(rows.ends[output], prepend=-1) > 0
-        _, events_a_read = np.unique(read[output][first_of_event], return_counts=True)
-        self.coalesced += int((events_a_read > 1).sum())
+        # Reads are in order: one that completed several events stands there as often.
+        repeated = np.diff(read[output][first_of_event], prepend=-1) == 0
+        self.coalesced += int((np.diff(repeated.astype(np.int8), prepend=0) > 0).sum())
 
-    def frames(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+    def columns(self) -> tuple[EventColumns, list[dict[str, Any]]]:
         """Returns the events and the requests, both ordered by request."""
         joined = {
             name: np.concatenate(parts) if parts else np.zeros(0, np.int64) for name, parts in self._columns.items()
         }
-        tokens = joined["tokens"]
-        events = pd.DataFrame(
-            {
-                "request": joined["request"],
-                "seq": joined["seq"],
-                "t_kernel_ns": joined["kernel"],
-                "t_user_ns": joined["user"],
-                "kind": pd.Categorical.from_codes(joined["kind"], pd.Index(KINDS)),
-                "tokens": pd.arrays.IntegerArray(np.maximum(tokens, 0), tokens < 0),
-                "choice": joined["choice"],
-            }
-        )
-        order = np.lexsort((joined["seq"], joined["request"]))
-        return events.iloc[order].reset_index(drop=True), _requests_frame(self._requests)
+        order = np.argsort(joined["request"], kind="stable")
+        events = EventColumns(*(joined[name][order] for name in self._columns))
+        rows = sorted(self._requests, key=lambda row: int(row["request"]))
+        return events, [{name: row.get(name) for name in REQUEST_COLUMNS} for row in rows]
 
 
-_TEXT_COLUMNS = ("request_id", "status", "reason", "finish_reason", "message", "tokens_source")
-_REQUEST_COLUMNS = (
-    "request", "prompt_index", "request_id", "scheduled_ns", "sent_ns", "send_end_ns", "first_byte_ns",
-    "end_ns", "status", "reason", "http_status", "finish_reason", "message", "prompt_tokens",
-    "completion_tokens", "cached_tokens", "reasoning_tokens", "tokens_source", "output_tokens_asked",
-    "prompt_tokens_expected", "output_events", "choices", "attempts",
-)  # fmt: skip
-
-
-def _requests_frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    rows = sorted(rows, key=lambda row: int(row["request"]))
-    columns: dict[str, Any] = {}
-    for name in _REQUEST_COLUMNS:
-        values = [row.get(name) for row in rows]
-        values = [None if value is None or value != value else value for value in values]
-        columns[name] = pd.Series(values, dtype=object if name in _TEXT_COLUMNS else pd.Int64Dtype())
-    return pd.DataFrame(columns)
+_MOST_TOKENS = 1 << 53
 
 
 def _usage_fields(usage: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,4 +110,4 @@ def _usage_fields(usage: Mapping[str, Any]) -> dict[str, Any]:
 
 def _whole(fields: Any, name: str) -> int | None:
     value = fields.get(name) if isinstance(fields, Mapping) else None
-    return value if isinstance(value, int) else None
+    return value if value.__class__ is int and abs(value) < _MOST_TOKENS else None

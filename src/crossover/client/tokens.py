@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from crossover.client.stream import NO_COUNT, Ints, Stream
+from crossover.client.shapes import NO_COUNT, Ints
+from crossover.client.stream import Stream
 from crossover.errors import InputError
 
 Counter = Callable[[str], Sequence[int]]
@@ -58,15 +59,21 @@ def tokens_of_events(stream: Stream, completion_tokens: int | None, counter: Cou
 
 def _from_running_total(tokens: Ints, output: npt.NDArray[np.bool_], choices: Ints, total: Ints) -> Ints:
     """Shares a running total (of each choice) out over that choice's output events."""
-    for choice in np.unique(choices[output]):
+    for choice in numbers_of(choices[output]):
         rows = output & (choices == choice)
         tokens[rows] = np.diff(total[rows], prepend=0)
     return tokens
 
 
+def numbers_of(choices: Ints) -> list[int]:
+    """Returns the choices that occur."""
+    # Nearly always there is one.
+    return [0] if len(choices) and not choices.any() else np.unique(choices).tolist()
+
+
 def _totals(ids: Ints, choices: Ints) -> Ints:
     total = np.zeros_like(ids)
-    for choice in np.unique(choices):
+    for choice in numbers_of(choices):
         rows = choices == choice
         total[rows] = np.cumsum(np.maximum(ids[rows], 0))
     return total

@@ -6,7 +6,8 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,10 +67,11 @@ def _configure_reading(group: argparse._ArgumentGroup) -> None:
 def run(args: argparse.Namespace) -> int:
     """Measures or reads again, and prints the figures; 1 if no request got output or the recorder was unfit."""
     from crossover.client import interpret
+    from crossover.client.columns import write_parquet
 
     extra_findings: list[dict[str, Any]] = [] if args.reread else _measure(args)
     interpretation = interpret(args.out, args.clock_scale, tokenizer=args.tokenizer)
-    _write_tables(interpretation, args.out)
+    write_parquet(interpretation.event_columns, interpretation.rows, args.out)
     result = summary(interpretation, extra_findings, args.concurrency)
     (args.out / "summary.json").write_text(json.dumps(result, indent=1))
     print(json.dumps(result) if args.json else text(result))
@@ -194,41 +196,37 @@ def _probed(endpoint: Endpoint, sampling: Sampling, timeout_s: float | None) -> 
     return replace(sampling, token_counts=counts), []
 
 
-def _write_tables(interpretation: Interpretation, out: Path) -> None:
-    interpretation.events.to_parquet(out / "events.parquet", compression="zstd")
-    interpretation.requests.to_parquet(out / "requests.parquet", compression="zstd")
-
-
 def summary(
     interpretation: Interpretation, extra_findings: list[dict[str, Any]], concurrency: int | None
 ) -> dict[str, Any]:
     """Returns the command's JSON; the figures of a rejected recording are null."""
     from crossover import metrics
 
-    requests, fitness = interpretation.requests, interpretation.fitness
+    rows, fitness = interpretation.rows, interpretation.fitness
     figures: dict[str, Any] = dict.fromkeys(_FIGURES)
     if fitness["verdict"] == "ok":
-        figures |= metrics.summarise(interpretation.events, requests, concurrency)
-    ok = requests[requests["status"] == "ok"]
-    counts = requests["status"].value_counts()
-    reasons = requests["reason"].dropna().value_counts()
+        figures |= metrics.summarise_recording(interpretation, concurrency)
+    ok = [row for row in rows if row["status"] == "ok"]
+    statuses = Counter(row["status"] for row in rows)
+    reasons = Counter(row["reason"] for row in rows if row["reason"] is not None)
     return {
-        "requests": {name: int(counts.get(name, 0)) for name in ("ok", "failed", "incomplete")},
-        "reasons": {str(reason): int(count) for reason, count in reasons.items()},
+        "requests": {name: statuses[name] for name in ("ok", "failed", "incomplete")},
+        "reasons": dict(reasons.most_common()),
         **figures,
         "tokens": {
-            "prompt": _total(ok["prompt_tokens"]),
-            "completion": _total(ok["completion_tokens"]),
-            "source": "usage" if len(ok) else None,
-            "per_event_source": sorted(ok["tokens_source"].dropna().unique().tolist()),
+            "prompt": _total(ok, "prompt_tokens"),
+            "completion": _total(ok, "completion_tokens"),
+            "source": "usage" if ok else None,
+            "per_event_source": sorted({row["tokens_source"] for row in ok} - {None}),
         },
         "fitness": fitness,
         "findings": [*extra_findings, *interpretation.findings],
     }
 
 
-def _total(column: Any) -> int | None:
-    return int(column.sum()) if len(column) and column.notna().all() else None
+def _total(rows: Sequence[Mapping[str, Any]], name: str) -> int | None:
+    values = [row[name] for row in rows]
+    return sum(values) if values and None not in values else None
 
 
 def text(result: dict[str, Any]) -> str:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from crossover.metrics.definition import Context, Definition
-from crossover.metrics.observations import Observations, observe
+from crossover.metrics.observations import Observations, observe, observe_recording
 from crossover.metrics.registry import METRICS, compute_all
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from crossover.client import Interpretation
 
 __all__ = [
     "METRICS",
@@ -26,13 +29,14 @@ __all__ = [
     "evaluate_cell",
     "observe",
     "summarise",
+    "summarise_recording",
 ]
 
 _DISTRIBUTIONS = tuple(name for name, metric in METRICS.items() if metric.definition.kind == "distribution")
 
 
 def summarise(events: pd.DataFrame, requests: pd.DataFrame, concurrency: int | None = None) -> dict[str, Any]:
-    """Computes the figures that `crossover bench` prints.
+    """Computes the figures of a recording from its tables.
 
     Args:
         events: request, seq, t_kernel_ns, t_user_ns, kind, tokens; a row for each event of each stream.
@@ -46,7 +50,15 @@ def summarise(events: pd.DataFrame, requests: pd.DataFrame, concurrency: int | N
     Raises:
         InputError: a table lacks a column.
     """
-    observations = observe(events, requests)
+    return _summary(observe(events, requests), concurrency)
+
+
+def summarise_recording(recording: Interpretation, concurrency: int | None = None) -> dict[str, Any]:
+    """Computes what `summarise` does from an interpreted recording, without a data frame."""
+    return _summary(observe_recording(recording), concurrency)
+
+
+def _summary(observations: Observations, concurrency: int | None) -> dict[str, Any]:
     entries = compute_all(observations, Context(concurrency=concurrency))
     duration = observations.duration_s
     return {

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
+import numpy.typing as npt
 
 from crossover.errors import InputError
 from crossover.metrics.definition import FloatArray, IntArray
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from crossover.client import Interpretation
+
+BoolArray = npt.NDArray[np.bool_]
 OUTPUT_KINDS = ("reasoning", "content", "tool")
 ANSWER_KINDS = ("content", "tool")
 EVENT_COLUMNS = ("request", "seq", "t_kernel_ns", "t_user_ns", "kind", "tokens")
@@ -66,6 +73,34 @@ class Observations:
         return bool(self.tokens.size) and not bool(np.isnan(self.tokens).any())
 
 
+@dataclass(frozen=True)
+class Events:
+    """The events of a recording as arrays, shape (events,), ordered by request, choice and place in the stream.
+
+    `stamped` says which have a time; `tokens` is NaN where it is not known.
+    """
+
+    request: IntArray
+    choice: IntArray
+    time_ns: IntArray
+    stamped: BoolArray
+    output: BoolArray
+    answer: BoolArray
+    tokens: FloatArray
+
+
+@dataclass(frozen=True)
+class Requests:
+    """The requests of a recording as arrays, shape (requests,), ordered by request; NaN is "not known"."""
+
+    request: IntArray
+    sent_ns: IntArray
+    sent: BoolArray
+    status: npt.NDArray[np.str_]
+    prompt_tokens: FloatArray
+    completion_tokens: FloatArray
+
+
 def observe(events: pd.DataFrame, requests: pd.DataFrame) -> Observations:
     """Reads the two tables of a recording.
 
@@ -82,35 +117,86 @@ def observe(events: pd.DataFrame, requests: pd.DataFrame) -> Observations:
     """
     _require(events, EVENT_COLUMNS, "events")
     _require(requests, REQUEST_COLUMNS, "requests")
-    requests = requests.sort_values("request", kind="stable")
-    sent = requests["sent_ns"]
-    origin = None if sent.isna().all() else int(sent.min())
-    all_sent = _seconds(sent, origin)
-    status = requests["status"].astype(str).to_numpy()
-    ids = requests["request"].to_numpy(dtype=np.int64)
-
     # Several choices of one request are streams of their own: gaps lie within a stream.
     ordered = events.assign(choice=events["choice"] if "choice" in events.columns else 0)
     ordered = ordered.sort_values(["request", "choice", "seq"], kind="stable")
-    stamps = ordered["t_kernel_ns"].where(_stamped(ordered["t_kernel_ns"]), ordered["t_user_ns"])
-    event_s = _seconds(stamps, origin)
-    owner = ordered["request"].to_numpy(dtype=np.int64)
-    stream = _numbered(owner, ordered["choice"].to_numpy(dtype=np.int64))
-    index = np.searchsorted(ids, owner)
+    kernel = ordered["t_kernel_ns"]
+    # A stamp of 0 or below is what a recorder without kernel stamps leaves.
+    stamps = kernel.where(kernel.notna() & (kernel.fillna(0) > 0), ordered["t_user_ns"])
     kind = ordered["kind"].astype(str).to_numpy()
-    output = np.isin(kind, OUTPUT_KINDS)
-    answer = np.isin(kind, ANSWER_KINDS)
-    tokens = _tokens_at_outputs(stream, output, ordered["tokens"].to_numpy(dtype=np.float64, na_value=np.nan))
+    sorted_requests = requests.sort_values("request", kind="stable")
+    sent = sorted_requests["sent_ns"]
+    return observe_arrays(
+        Events(
+            ordered["request"].to_numpy(dtype=np.int64),
+            ordered["choice"].to_numpy(dtype=np.int64),
+            stamps.fillna(0).to_numpy(dtype=np.int64),
+            stamps.notna().to_numpy(),
+            np.isin(kind, OUTPUT_KINDS),
+            np.isin(kind, ANSWER_KINDS),
+            ordered["tokens"].to_numpy(dtype=np.float64, na_value=np.nan),
+        ),
+        Requests(
+            sorted_requests["request"].to_numpy(dtype=np.int64),
+            sent.fillna(0).to_numpy(dtype=np.int64),
+            sent.notna().to_numpy(),
+            sorted_requests["status"].to_numpy(dtype=np.str_),
+            sorted_requests["prompt_tokens"].to_numpy(dtype=np.float64, na_value=np.nan),
+            sorted_requests["completion_tokens"].to_numpy(dtype=np.float64, na_value=np.nan),
+        ),
+    )
+
+
+def observe_recording(recording: Interpretation) -> Observations:
+    """Reads an interpreted recording without a data frame; the same as `observe` of its tables."""
+    # Imported here: whoever only lists the definitions needs no client.
+    from crossover.client.fields import KINDS
+
+    columns, rows = recording.event_columns, recording.rows
+    order = np.lexsort((columns.seq, columns.choice, columns.request))
+    stamps = columns.user_ns
+    if columns.kernel_ns is not None:
+        stamps = np.where(columns.kernel_ns > 0, columns.kernel_ns, columns.user_ns)
+    kinds = columns.kind[order]
+    tokens = np.where(columns.tokens < 0, np.nan, columns.tokens)[order]
+    is_output, is_answer = (np.array([kind in wanted for kind in KINDS]) for wanted in (OUTPUT_KINDS, ANSWER_KINDS))
+    return observe_arrays(
+        Events(
+            columns.request[order],
+            columns.choice[order],
+            stamps[order],
+            np.ones(len(order), np.bool_),
+            is_output[kinds],
+            is_answer[kinds],
+            tokens,
+        ),
+        Requests(
+            np.array([row["request"] for row in rows], np.int64),
+            np.array([row["sent_ns"] or 0 for row in rows], np.int64),
+            np.array([row["sent_ns"] is not None for row in rows], np.bool_),
+            np.array([row["status"] for row in rows], np.str_),
+            np.array([row["prompt_tokens"] for row in rows], np.float64),
+            np.array([row["completion_tokens"] for row in rows], np.float64),
+        ),
+    )
+
+
+def observe_arrays(events: Events, requests: Requests) -> Observations:
+    """Returns the cell of a recording that is given as arrays."""
+    ids, status, output = requests.request, requests.status, events.output
+    origin = int(requests.sent_ns[requests.sent].min()) if requests.sent.any() else None
+    all_sent = _seconds(requests.sent_ns, requests.sent, origin)
+    event_s = _seconds(events.time_ns, events.stamped, origin)
+    stream = _numbered(events.request, events.choice)
+    index = np.searchsorted(ids, events.request)
+    tokens = _tokens_at_outputs(stream, output, events.tokens)
 
     count = len(ids)
-    first_any = _reduce(np.fmin, count, index, event_s)
-    first = _reduce(np.fmin, count, index[output], event_s[output])
-    first_answer = _reduce(np.fmin, count, index[answer], event_s[answer])
-    last = _reduce(np.fmax, count, index[output], event_s[output])
-    outputs = np.bincount(index[output], minlength=count)
-    sums = np.bincount(index[output], weights=tokens[output], minlength=count)
-    sums = np.where(outputs > 0, sums, np.nan)
-    streams = np.unique(np.column_stack([index[output], stream[output]]), axis=0)
+    owner = index[output]
+    last = _reduce(np.fmax, count, owner, event_s[output])
+    outputs = np.bincount(owner, minlength=count)
+    sums = np.bincount(owner, weights=tokens[output], minlength=count)
+    first_of_stream = np.diff(stream[output], prepend=-1) > 0
 
     ok = status == "ok"
     position = np.cumsum(ok) - 1
@@ -119,15 +205,15 @@ def observe(events: pd.DataFrame, requests: pd.DataFrame) -> Observations:
     return Observations(
         request=ids[ok],
         sent_s=all_sent[ok],
-        first_s=first[ok],
-        first_answer_s=first_answer[ok],
+        first_s=_reduce(np.fmin, count, owner, event_s[output])[ok],
+        first_answer_s=_reduce(np.fmin, count, index[events.answer], event_s[events.answer])[ok],
         last_s=last[ok],
-        first_event_s=first_any[ok],
+        first_event_s=_reduce(np.fmin, count, index, event_s)[ok],
         outputs=outputs[ok],
-        choices=np.bincount(streams[:, 0], minlength=count)[ok],
-        prompt_tokens=_floats(requests["prompt_tokens"])[ok],
-        completion_tokens=_floats(requests["completion_tokens"])[ok],
-        event_tokens=sums[ok],
+        choices=np.bincount(owner[first_of_stream], minlength=count)[ok],
+        prompt_tokens=requests.prompt_tokens[ok],
+        completion_tokens=requests.completion_tokens[ok],
+        event_tokens=np.where(outputs > 0, sums, np.nan)[ok],
         event_request=position[index[kept]],
         event_stream=stream[kept],
         event_s=event_s[kept],
@@ -148,18 +234,11 @@ def _require(frame: pd.DataFrame, columns: tuple[str, ...], name: str) -> None:
         raise InputError(f"the {name} table lacks {', '.join(missing)}", remedy=f"it needs {', '.join(columns)}")
 
 
-def _stamped(stamps: pd.Series) -> pd.Series:
-    """A stamp of 0 or below is what a recorder without kernel stamps leaves."""
-    return stamps.notna() & (stamps.fillna(0) > 0)
-
-
-def _seconds(stamps: pd.Series, origin: int | None) -> FloatArray:
+def _seconds(times_ns: IntArray, known: BoolArray, origin: int | None) -> FloatArray:
     """Subtracts before it turns to floats: nanoseconds since 1970 do not fit a float to the nanosecond."""
     if origin is None:
-        return np.full(len(stamps), np.nan)
-    known = stamps.notna().to_numpy()
-    whole = stamps.fillna(origin).to_numpy(dtype=np.int64) - origin
-    return np.where(known, whole * _NS, np.nan)
+        return np.full(len(times_ns), np.nan)
+    return np.where(known, (times_ns - origin) * _NS, np.nan)
 
 
 def _numbered(owner: IntArray, choice: IntArray) -> IntArray:
@@ -167,10 +246,6 @@ def _numbered(owner: IntArray, choice: IntArray) -> IntArray:
     if not len(owner):
         return owner
     return np.cumsum(np.r_[False, (owner[1:] != owner[:-1]) | (choice[1:] != choice[:-1])]).astype(np.int64)
-
-
-def _floats(column: pd.Series) -> FloatArray:
-    return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _reduce(function: np.ufunc, count: int, index: IntArray, values: FloatArray) -> FloatArray:

@@ -38,6 +38,7 @@ def summarise_sample(definition: Definition, sample: Sample, wanted: Sequence[fl
     withheld: dict[str, str] = {}
     intervals: dict[str, list[float]] = {}
     _keep(intervals, "mean", _mean_interval(sample))
+    ordered = np.sort(values)
     for percent in wanted:
         name, fraction = f"p{percent:g}", percent / 100
         floor = percentiles.needed(fraction)
@@ -45,8 +46,8 @@ def summarise_sample(definition: Definition, sample: Sample, wanted: Sequence[fl
             entry[name] = None
             withheld[name] = f"{len(values)} samples cannot bound {name.upper()}; {floor} are needed"
             continue
-        entry[name] = percentiles.percentile(values, fraction)
-        _keep(intervals, name, _percentile_interval(sample, fraction))
+        entry[name] = percentiles.percentile_of_ordered(ordered, fraction)
+        _keep(intervals, name, _percentile_interval(sample, fraction, ordered))
     return entry | {"ci95": intervals, "withheld": withheld}
 
 
@@ -76,10 +77,10 @@ def _mean_interval(sample: Sample) -> tuple[float, float] | None:
     return percentiles.block_mean_interval(sample.values, sample.blocks)
 
 
-def _percentile_interval(sample: Sample, fraction: float) -> tuple[float, float] | None:
+def _percentile_interval(sample: Sample, fraction: float, ordered: FloatArray) -> tuple[float, float] | None:
     if sample.blocks is None:
         return percentiles.interval(sample.values, fraction)
-    return percentiles.block_interval(sample.values, sample.blocks, fraction)
+    return percentiles.block_interval(sample.values, sample.blocks, fraction, ordered=ordered)
 
 
 def _keep(intervals: dict[str, list[float]], name: str, bounds: tuple[float, float] | None) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from crossover import metrics
 from crossover.cli import main
+from crossover.client import interpret
 from ground_truth import GroundTruthServer
 
 QUICK = "ttft_ms=20,interval_ms=2"
@@ -49,6 +53,29 @@ def test_json_and_tables(capsys: pytest.CaptureFixture[str], server: GroundTruth
     requests = pd.read_parquet(tmp_path / "requests.parquet")
     assert {"request", "sent_ns", "status", "prompt_tokens", "completion_tokens", "request_id"} <= set(requests.columns)
     assert set(requests["request_id"]) <= set(server.truth)
+
+
+def test_the_tables_say_what_the_figures_say(
+    capsys: pytest.CaptureFixture[str], server: GroundTruthServer, tmp_path: Path
+) -> None:
+    options = (*RANDOM, "--concurrency", "2", "--no-probe")
+    result = bench(capsys, server, tmp_path, "choices=2,reasoning=2,role_ms=1,empty_every=2,fail_first=1", *options)
+    tables = (pd.read_parquet(tmp_path / f"{name}.parquet") for name in ("events", "requests"))
+    from_tables = metrics.summarise(*tables, concurrency=2)
+    assert from_tables == {name: result[name] for name in from_tables}
+    found = interpret(tmp_path)
+    assert metrics.summarise(found.events, found.requests, concurrency=2) == from_tables
+
+
+def test_measuring_imports_no_pandas(
+    capsys: pytest.CaptureFixture[str], server: GroundTruthServer, tmp_path: Path
+) -> None:
+    # It takes longer to import than a short measurement takes to interpret, and some conversions import it unasked.
+    words = ["bench", "--url", server.url, "--model", f"steady:{QUICK}", "--out", str(tmp_path), "--concurrency", "2"]
+    code = f"import sys; from crossover.cli import main; main({[*words, *RANDOM]!r}); print('pandas' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "5 ok" in done.stdout
+    assert done.stdout.splitlines()[-1] == "False"
 
 
 def test_prompts_file_open_loop_and_completions(

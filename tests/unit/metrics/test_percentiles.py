@@ -66,6 +66,23 @@ def test_mean_interval_covers():
     assert 0.93 <= np.mean((bounds[:, 0] <= 3) & (bounds[:, 1] >= 3)) <= 0.97
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 10, 1001])
+def test_a_percentile_is_numpys_to_the_last_digit(count):
+    values = np.random.default_rng(count).lognormal(size=count)
+    fractions = [0.0, 0.1, 0.25, 0.5, 0.9, 0.95, 0.99, 0.999, 1.0]
+    assert [percentiles.percentile(values, fraction) for fraction in fractions] == np.quantile(
+        values, fractions
+    ).tolist()
+
+
+def test_blocks_that_no_value_falls_into_do_not_count():
+    values, blocks = np.arange(30.0), np.repeat([0, 3, 7], 10)
+    # The same three blocks under other numbers.
+    expected = percentiles.block_interval(values, np.repeat([0, 1, 2], 10), 0.5)
+    assert percentiles.block_interval(values, blocks, 0.5) == expected
+    assert percentiles.block_mean_interval(values, np.repeat([0, 5], 15)) is None
+
+
 def test_block_intervals_cover_where_independent_ones_do_not():
     # Steps are shared by ten requests: each of 200 steps gives ten equal gaps, and neighbouring steps
     # resemble each other; pooled, 2,000 gaps look like ten times the evidence there is.
