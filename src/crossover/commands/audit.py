@@ -1,4 +1,4 @@
-"""`crossover audit`: which figures of a published table can be true."""
+"""`crossover audit`: which figures of a published table can be true, and what a stream shows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from crossover.audits import Table
 
-HELP = "check a table of published benchmark figures, or a client's output"
+HELP = "check a table of published figures, a client's output, or a saved stream of events"
 
 # What a cell's figures are checked against: names of `workload` in published.schema.json.
 _FACTS = {
@@ -24,7 +24,9 @@ _FACTS = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the subcommand."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="YAML, JSON, CSV or a client's console output")
+    parser.add_argument(
+        "file", type=Path, metavar="FILE", help="YAML, JSON, CSV, a client's console output, or lines of `data: {...}`"
+    )
     for name, words in _FACTS.items():
         option = "--" + name.replace("_", "-")
         parser.add_argument(option, type=float, metavar="N", help=f"{words}, where the file does not say")
@@ -36,7 +38,12 @@ def run(args: argparse.Namespace) -> int:
     """Audits one file; exit status 0 with findings too, 1 with `--strict`."""
     from crossover.attribution import attribute_table
     from crossover.audits import FAULTS, audit_table, with_workload
+    from crossover.peers import read_stream
 
+    stream = read_stream(_text_of(args.file))
+    if stream is not None:
+        print(json.dumps({"stream": stream}, indent=2) if args.json else _stream_text(args.file, stream))
+        return 0
     stated = {name: value for name in _FACTS if (value := getattr(args, name)) is not None}
     table = with_workload(_table(args.file), stated)
     verdict = audit_table(table)
@@ -56,6 +63,26 @@ def run(args: argparse.Namespace) -> int:
         _print(args.file, result)
     faults = any(finding.verdict in FAULTS for finding in verdict.findings)
     return 1 if args.strict and faults else 0
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text("utf-8", errors="replace")
+    except OSError:
+        # The reader of tables says what is wrong with the file.
+        return ""
+
+
+def _stream_text(file: Path, stream: dict[str, Any]) -> str:
+    kinds = ", ".join(f"{count} {kind}" for kind, count in stream["kinds"].items())
+    lines = [f"stream of {stream['events']} events: {kinds}"]
+    for name in ("first_event", "first_output", "first_answer"):
+        time = stream["times_s"][name]
+        lines.append(f"  {name}: {stream[name]}{'' if time is None else f' at {time:g} s'}")
+    if stream["completion_tokens"] is not None:
+        lines.append(f"  completion tokens (usage): {stream['completion_tokens']}")
+    lines += [f"  {note}" for note in stream["notes"]]
+    return "\n".join([*lines, f"{file}: a stream, no table"])
 
 
 def _table(file: Path) -> Table:

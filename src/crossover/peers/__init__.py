@@ -2,8 +2,8 @@
 
 A tool is a module of `crossover.peers.tools`; `read_output` turns what it wrote into a `PeerReport`, in which
 each figure carries the meaning it has in that tool. May import `crossover.errors`, `crossover.grids`,
-`crossover.environments`, `crossover.metrics`, `crossover.workloads`, and of `crossover.audits` what knows how figures
-are named and printed.
+`crossover.environments`, `crossover.metrics`, `crossover.workloads`, the kinds of events of `crossover.client`, and of
+`crossover.audits` what knows how figures are named and printed.
 """
 
 from crossover.peers.comparison import comparable, why_not_comparable
@@ -13,6 +13,7 @@ from crossover.peers.reading import read_output
 from crossover.peers.report import Figure, PeerReport, Requests
 from crossover.peers.reported import reported, to_document
 from crossover.peers.running import PeerRun, run_peer
+from crossover.peers.streams import read_stream
 from crossover.peers.tools import CLIENTS, TOOLS
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "comparable",
     "implied",
     "read_output",
+    "read_stream",
     "reported",
     "run_peer",
     "to_document",
