@@ -231,9 +231,9 @@ def test_an_npu_says_the_same_in_other_words() -> None:
         f"{head}ACL graph pool memory: 0.23 GiB (actual), 0.29 GiB (estimated), difference: 0.05 GiB (23.1%).",
         f"{head}Free memory on device (60.59/60.96 GiB) on startup. Desired GPU memory utilization is (0.95, "
         "57.91 GiB). Actual usage: 51.68 GiB for weights, 0.29 GiB for peak activation, 0.51 GiB for non-torch "
-        f"memory, 0.23 GiB for NPU graph memory. Replace gpu_memory_utilization with `--kv-cache-memory={gib(5.06)}` (5.06 GiB) to fit "
-        "into requested memory, or `--kv-cache-memory=1` (0.0 GiB) to fully utilize NPU free memory. Current KV cache "
-        "memory: 5.15 GiB.",
+        f"memory, 0.23 GiB for NPU graph memory. Replace gpu_memory_utilization with `--kv-cache-memory={gib(5.06)}` "
+        "(5.06 GiB) to fit into requested memory, or `--kv-cache-memory=1` (0.0 GiB) to fully utilize NPU free memory. "
+        "Current KV cache memory: 5.15 GiB.",
     ]
     assert memory(*lines)["remaining"] == 3.1
     assert memory(*lines)["kv_cache"] == 5.15
