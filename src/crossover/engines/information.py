@@ -21,7 +21,7 @@ _SHORTEST_SECRET = 4
 def server_info(
     engine: Engine,
     base_url: str,
-    timeout_s: float = 10.0,
+    timeout_s: float = 60.0,
     api_key: str | None = None,
     hide: Sequence[str] = (),
 ) -> dict[str, Any]:
@@ -31,6 +31,7 @@ def server_info(
     configuration stand under the path of the metrics, as `information_in` gives them.
 
     Args:
+        timeout_s: of one request. vLLM looks its whole machine over before it answers, which takes seconds.
         api_key: sent as the server wants it, and hidden in what comes back.
         hide: further texts that must be in no record.
     """
