@@ -197,7 +197,8 @@ _RANKS = re.compile(
     r"(ATTN_CP|ATTN_TP|ATTN_DP|MOE_DP|MOE_EP|MOE_TP|DCP|PCP|DP|TP|PP|EP|CP)(\d{1,5})(?![A-Za-z0-9])"
 )
 _NUMBERED = re.compile(r"(?:\b(?:gpu_id|tp_rank|rank)=|\[rank)(\d{1,5})\b")
-_PROCESS = re.compile(r"\((\w[\w:.-]{0,60})(?: rank=\d+)?,? pid=(\d+)")
+_PROCESS = re.compile(r"\((\w[\w:.-]{0,60})(?: rank=\d+|(?: [A-Z]{2,4}\d{1,5}){1,4})?,? pid=(\d+)")
+_ENGINE = re.compile(r"\(EngineCore_(\d{1,5}) pid=")
 _LEVEL = re.compile(r"\b(DEBUG|INFO|WARNING|ERROR|CRITICAL|WARN)\b")
 
 
@@ -284,6 +285,8 @@ def _ranks(head: str) -> dict[str, int] | None:
         found[match[1].lower()] = int(match[2])
     if not found and (numbered := _NUMBERED.search(head)):
         found["tp"] = int(numbered[1])
+    if not found and (engine := _ENGINE.search(head)):
+        found["dp"] = int(engine[1])
     return found or None
 
 

@@ -36,3 +36,16 @@ def test_the_acceptance_length_counts_the_bonus_token_whatever_the_version_print
     )
     (found,) = read_log([line]).speculation
     assert found.accept_len == wanted
+
+
+def test_engines_of_older_versions_are_numbered_data_parallel_ranks() -> None:
+    """0.8 wrote EngineCore_1 where later ones write EngineCore_DP1: 1000 + 900 tokens in all."""
+    line = "(EngineCore_{0} pid=209549{0}) INFO 04-17 23:05:00 [kv_cache_utils.py:634] GPU KV cache size: {1} tokens"
+    startup = read_log([line.format(0, "1,000"), line.format(1, "900")]).startup
+    assert (startup.dp_size, startup.kv_cache_tokens, startup.kv_cache_tokens_total) == (2, 900, 1900)
+
+
+def test_a_worker_may_name_its_rank_apart() -> None:
+    line = "(VllmWorker TP{0} pid=128534{0}) INFO 08-26 09:12:26 [runner.py:1] Model loading took {1} GiB and 5.0 s"
+    found = read_log([line.format(0, "7.5"), line.format(1, "7.25")])
+    assert [(item.rank, item.gib) for item in found.memory] == [({"tp": 0}, 7.5), ({"tp": 1}, 7.25)]
