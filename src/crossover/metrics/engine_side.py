@@ -59,9 +59,9 @@ def stable_samples(report: Mapping[str, Any], wanted: int | None) -> list[Record
     records = [record for record in _decode_records(report) if record.get("decode_tok_s")]
     records = [record for record in records if not record.get("prefill_tok_s")]
     records = _without_prefill_between(records, report.get("prefill_batches") or [])
-    if not records:
-        return []
-    most = max(record.get("running") or 0 for record in records)
+    most = max((record.get("running") or 0 for record in records), default=0)
+    if not most:
+        return []  # the rate of an engine that has come to rest is over the time before, idle parts included
     if wanted is not None and most >= wanted:
         return [record for record in records if (record.get("running") or 0) >= wanted]
     queued = [record for record in records if _queue(record)]

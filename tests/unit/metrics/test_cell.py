@@ -369,6 +369,17 @@ def test_the_engine_ran_fewer_than_were_offered(tmp_path, monkeypatch):
     assert ("littles_law", "inconsistent") in faults(found)
 
 
+def test_an_engine_at_rest_shows_no_stable_phase():
+    """vLLM's last line of a short cell: a rate over the second in which the last requests ended, none running."""
+    from crossover.metrics.engine_side import summarise_engine
+
+    rest = report(decode=378.5)
+    rest["intervals"] = [{**rest["intervals"][0], "running": 0}]
+    found = summarise_engine(rest, {"input_tokens": 256, "concurrency": 4})
+    assert found is not None
+    assert (found["stable_decode_tok_s"], found["stable_running"]) == (None, None)
+
+
 def test_sglang_samples_with_a_prefill_in_between_are_left_out():
     from crossover.metrics.engine_side import summarise_engine
 
