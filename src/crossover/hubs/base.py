@@ -16,6 +16,8 @@ CACHE_VARIABLE = "CROSSOVER_CACHE"
 COMMIT = re.compile(r"[0-9a-f]{40}")
 REPO = re.compile(r"[\w.-]+(/[\w.-]+)?")
 PARTS = ("weights", "tokenizer")
+# How libraries that are written in Rust tell an error of the system: in words only.
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -122,7 +124,8 @@ def check_name(name: str) -> str:
 def is_full(error: BaseException | None) -> bool:
     """Says whether an error, or what caused it, is a disk without room."""
     while error is not None:
-        if isinstance(error, OSError) and error.errno in NO_ROOM:
+        said = _OS_ERROR.search(str(error))
+        if (isinstance(error, OSError) and error.errno in NO_ROOM) or (said and int(said[1]) in NO_ROOM):
             return True
         error = error.__cause__ or error.__context__
     return False

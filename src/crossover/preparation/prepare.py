@@ -12,7 +12,8 @@ from typing import Any
 
 from filelock import FileLock
 
-from crossover.errors import InputError
+from crossover.errors import CrossoverError, InputError
+from crossover.hubs.base import is_full
 from crossover.preparation import kinds
 from crossover.recipes import Store
 
@@ -42,6 +43,7 @@ def prepare(sheet: Path, store: Store, say: Say) -> int:
 
     Raises:
         InputError: the sheet is none, or asks for something that cannot be.
+        CrossoverError: an entry cannot be made; those before it are kept.
     """
     try:
         data = json.loads(sheet.read_text())
@@ -60,10 +62,20 @@ def _prepare(kind: str, task: Task, sheet: Path) -> bool:
     if kind not in known:
         raise InputError(f"unknown kind `{kind}`", file=sheet, place="kind", remedy=f"known: {', '.join(known)}")
     _refuse_unresolved(task, sheet)
-    with FileLock(_lock(store, kind, task.key)):
-        if store.has(kind, task.key):
-            return False
-        importlib.import_module(f"{kinds.__name__}.{kind}").make(task)
+    try:
+        with FileLock(_lock(store, kind, task.key)):
+            if store.has(kind, task.key):
+                return False
+            importlib.import_module(f"{kinds.__name__}.{kind}").make(task)
+    except CrossoverError:
+        raise
+    except Exception as error:
+        if is_full(error):
+            where = f"{store.root}, or a temporary folder"
+            raise CrossoverError(f"{kind} {task.key}: no room on a disk ({where}); make room and run again") from error
+        if isinstance(error, OSError):
+            raise CrossoverError(f"{kind} {task.key}: {error}") from error
+        raise
     return True
 
 

@@ -287,3 +287,6 @@ def test_no_room_is_known_in_whatever_it_is_wrapped():
     wrapped.__cause__ = OSError(errno.ENOSPC, "full")
     assert is_full(wrapped)
     assert not is_full(OSError(errno.EACCES, "no"))
+    # As `safetensors` tells it: 28 is ENOSPC, 13 EACCES.
+    assert is_full(ValueError("I/O error: No space left on device (os error 28)"))
+    assert not is_full(ValueError("I/O error: Permission denied (os error 13)"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -217,3 +219,17 @@ def test_the_cache_can_be_listed_and_checked(hub, tiny, capsys):
     assert main(["weights", "verify", "--quick"]) == 1
     hubs.fetch(hubs.Snapshot("huggingface", "owner/tiny", COMMIT), lambda line: None)
     assert shard.read_bytes() == content
+
+
+def test_no_room_for_an_entry_is_one_line_and_leaves_nothing(tmp_path):
+    plan = plan_of(tmp_path, {"hub": "generated"})
+    key = weights_keys(plan)[1]
+    command = [sys.executable, "-m", "crossover.cli", "prepare", "--store", str(plan.store.root)]
+    # No file may have more than 20 kB; the model's has more.
+    limited = ["prlimit", "--fsize=20000", *command, str(step_sheet_path(plan, "weights", key))]
+    done = subprocess.run(limited, capture_output=True, text=True)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert f"weights {key}: no room on a disk" in line
+    assert [path for path in (plan.store.root / "weights").rglob("*") if path.is_file()] == []
+    assert make(plan, "weights", key)
