@@ -125,7 +125,7 @@ QUANTITIES: dict[str, dict[str, str]] = {
             (
                 "requests", "successful_requests", "completed", "succeed_requests", "success_requests",
                 "completed_requests", "successful", "request_count", "num_requests", "number_of_requests",
-                "number_of_completed_requests",
+                "number_of_completed_requests", "n_req", "num_prompts",
             ),
             "requests",
         ),
@@ -137,14 +137,14 @@ QUANTITIES: dict[str, dict[str, str]] = {
         **dict.fromkeys(
             (
                 "output_tokens", "output_tokens_per_request", "output_sequence_length", "output_length", "output_len",
-                "osl", "output_tok_per_req", "output_token_count",
+                "osl", "output_tok_per_req", "output_token_count", "outputtokens",
             ),
             "output_tokens",
         ),
         **dict.fromkeys(
             (
                 "input_tokens", "input_tokens_per_request", "input_sequence_length", "input_length", "input_len",
-                "isl", "input_tok_per_req", "prompt_length", "len_token_sequence",
+                "isl", "input_tok_per_req", "prompt_length", "len_token_sequence", "inputtokens",
             ),
             "input_tokens",
         ),

@@ -25,12 +25,9 @@ from crossover.audits.figure_names import (
 __all__ = ["COUNT", "RATE", "REQUEST_RATE", "TIME", "Recognised", "recognise", "statistic_of"]
 
 _NOISE = frozenset({"reported"})
-# P99.9, 99.9%, 99th percentile: the digits behind `p`, so that p999 is the 99.9th.
-_PERCENTILES = (
-    (re.compile(r"(?<![a-z0-9])p(\d{1,2})\.(\d+)(?![a-z0-9])"), r"p\1\2"),
-    (re.compile(r"(?<![\w.])(\d{1,2})(?:\.(\d+))?\s*%"), r" p\1\2 "),
-    (re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)\s+percentile\b"), r" p\1 "),
-    (re.compile(r"(?<![a-z0-9])p(\d)(?![a-z0-9])"), r"p0\1"),
+# P99.9, 99.9%, 99th percentile, p5: two digits before the point, so that p999 is the 99.9th and p05 the 5th.
+_PERCENTILE = re.compile(
+    r"(?<![a-z0-9.])(?:p(\d{1,2})(?:\.(\d+))?(?![a-z0-9])|(\d{1,2})(?:\.(\d+))?\s*%|(\d{1,2})(?:st|nd|rd|th)\s+percentile)"
 )
 
 
@@ -80,10 +77,12 @@ def statistic_of(name: str) -> str | None:
 
 
 def _normal(name: str) -> str:
-    text = name.strip().lower()
-    for pattern, replacement in _PERCENTILES:
-        text = pattern.sub(replacement, text)
-    return text
+    return _PERCENTILE.sub(_percentile, name.strip().lower())
+
+
+def _percentile(match: re.Match[str]) -> str:
+    whole = next(part for part in (match.group(1), match.group(3), match.group(5)) if part)
+    return f" p{int(whole):02}{match.group(2) or match.group(4) or ''} "
 
 
 def _kind_of(unit: str, words: list[str]) -> tuple[str, float]:

@@ -49,7 +49,7 @@ class Cells:
 
     def add_grid(self, grid: Grid) -> None:
         """Adds a table, in whichever of the layouts it is."""
-        grid = _with_units(_without_emphasis(grid))
+        grid = _with_units(_without_stage(_without_emphasis(grid)))
         by_statistic = _statistics(grid)
         if by_statistic is not None:
             self.add(by_statistic)
@@ -99,10 +99,24 @@ def _figures(names: Iterable[str]) -> int:
     return sum(recognise(name) is not None for name in names)
 
 
+def _figures_with(names: Iterable[str], values: Iterable[str]) -> int:
+    """Counts the names that are figures by themselves or with the unit that stands behind their value."""
+    return sum(recognise(_value(name, value)[0]) is not None for name, value in zip(names, values, strict=True))
+
+
 def _without_emphasis(grid: Grid) -> Grid:
     header = tuple(_EMPHASIS.sub("", name) for name in grid.header)
     rows = tuple((_EMPHASIS.sub("", row[0]), *row[1:]) for row in grid.rows)
     return Grid(grid.title, header, rows, grid.first_line, grid.last_line)
+
+
+def _without_stage(grid: Grid) -> Grid:
+    """Leaves out a column that says the same of every row, such as the stage `total`."""
+    kept = [
+        n for n, name in enumerate(grid.header) if name.lower() != "stage" or len({row[n] for row in grid.rows}) > 1
+    ]
+    rows = tuple(tuple(row[n] for n in kept) for row in grid.rows)
+    return Grid(grid.title, tuple(grid.header[n] for n in kept), rows, grid.first_line, grid.last_line)
 
 
 def _with_units(grid: Grid) -> Grid:
@@ -119,28 +133,39 @@ def _with_units(grid: Grid) -> Grid:
 
 
 def _statistics(grid: Grid) -> list[tuple[str, str]] | None:
-    """Reads a table with a statistic a column (`avg`, `p99`) or a row (`50%`); None for any other one."""
+    """Reads a table with a statistic a column (`avg`, `p99`) or a row (`50%`); None for any other one.
+
+    A column `N` beside statistics is the size of the sample.
+    """
     header, rows = grid.header, grid.rows
-    if len(header) > 1 and all(statistic_of(name) or not name for name in header[1:]):
-        pass
+    by_name = [n for n, name in enumerate(header) if n and statistic_of(name)]
+    others = [n for n, name in enumerate(header) if n and name and n not in by_name]
+    sizes = {row[n] for n in others if header[n] == "N" for row in rows}
+    if by_name and (not others or len(by_name) > len(others)):
+        header = (header[0], *(header[n] for n in by_name))
+        rows = tuple((row[0], *(row[n] for n in by_name)) for row in rows)
     elif len(rows) > 1 and all(statistic_of(row[0]) for row in rows) and _figures(header[1:]):
         columns = list(zip(*rows, strict=True))
         rows = tuple((name, *column) for name, column in zip(header[1:], columns[1:], strict=True))
         header = (header[0], *columns[0])
     else:
         return None
-    return [
+    found = [
         (f"{statistic} {row[0]}", value)
         for row in rows
         for statistic, value in zip(header[1:], row[1:], strict=True)
         if value and value.lower() != "n/a"
     ]
+    return found if len(sizes) != 1 else [*found, ("requests", sizes.pop())]
 
 
 def _rows(grid: Grid) -> list[tuple[str, Pairs]]:
     """Reads a table with a cell a row, or a column where the first column names more figures than the header."""
     header, rows = list(grid.header), [list(row) for row in grid.rows]
-    if _figures(row[0] for row in rows) > _figures(header):
+    if not rows:
+        return []
+    down = _figures_with([row[0] for row in rows], [next(filter(None, row[1:]), "") for row in rows])
+    if down > _figures_with(header, rows[0]):
         turned = [list(column) for column in zip(header, *rows, strict=True)]
         header, rows = turned[0], turned[1:]
     found: list[tuple[str, Pairs]] = []

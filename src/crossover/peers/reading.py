@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 from crossover.audits.printed import Printed
 from crossover.errors import InputError
 from crossover.peers.report import PeerReport
+
+_OBJECT = re.compile(r"^[ \t]*\{", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -85,20 +88,19 @@ def _text(source: Path | str) -> str:
 
 
 def _documents(text: str) -> list[Any]:
-    """Returns the JSON of a text: the whole of it, or the objects that stand on lines of their own, one a run."""
-    stripped = text.strip()
-    if stripped.startswith(("{", "[")):
+    """Returns the JSON of a text: the whole of it, or every object that begins on a line of its own, one a run."""
+    if text.lstrip().startswith("["):
         try:
-            return [json.loads(stripped)]
+            return [json.loads(text)]
         except ValueError:
-            pass
-    found = []
-    for line in stripped.splitlines():
-        if line.lstrip().startswith("{"):
-            try:
-                found.append(json.loads(line))
-            except ValueError:
-                continue
+            return []
+    decoder, found, at = json.JSONDecoder(), [], 0
+    while (match := _OBJECT.search(text, at)) is not None:
+        try:
+            value, at = decoder.raw_decode(text, match.end() - 1)
+            found.append(value)
+        except ValueError:
+            at = match.end()
     return found
 
 

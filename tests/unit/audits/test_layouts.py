@@ -217,3 +217,47 @@ def test_a_throughput_without_a_wall_time_is_held_against_the_time_of_a_request(
     assert audit_table(with_workload(_read(tmp_path, text.format(75.36)), told)).findings == ()
     (finding,) = audit_table(with_workload(_read(tmp_path, text.format(150.0)), told)).findings
     assert (finding.verdict, finding.bound) == ("impossible", 113.04)
+
+
+def test_statistics_with_units_in_the_values_a_stage_and_the_size_of_the_sample(tmp_path):
+    text = (
+        "╒════════════╤═══════╤════════════╤════════════╤════╕\n"
+        "│ Parameters │ Stage │ Average    │ P99        │ N  │\n"
+        "╞════════════╪═══════╪════════════╪════════════╪════╡\n"
+        "│ E2EL       │ total │ 81778.9 ms │ 88277.8 ms │ 10 │\n"
+        "├────────────┼───────┼────────────┼────────────┼────┤\n"
+        "│ TTFT       │ total │ 81778.9 ms │ 88277.8 ms │ 10 │\n"
+        "╘════════════╧═══════╧════════════╧════════════╧════╛\n"
+        "╒═════════════════════════╤═══════╤════════════════╕\n"
+        "│ Common Metric           │ Stage │ Value          │\n"
+        "╞═════════════════════════╪═══════╪════════════════╡\n"
+        "│ Benchmark Duration      │ total │ 88372.6 ms     │\n"
+        "├─────────────────────────┼───────┼────────────────┤\n"
+        "│ Total Generated Tokens  │ total │ 10240          │\n"
+        "├─────────────────────────┼───────┼────────────────┤\n"
+        "│ Output Token Throughput │ total │ 115.87 token/s │\n"
+        "╘═════════════════════════╧═══════╧════════════════╛\n"
+    )
+    table = _read(tmp_path, text)
+    (cell,) = table.cells
+    assert (cell.requests, cell.interval("latency").middle) == (10, pytest.approx(81.7789))
+    # 10240 / 88.3726 = 115.87 holds; TTFT is the latency, since the responses were not streamed.
+    found = [(finding.verdict, finding.subject) for finding in audit_table(table).findings]
+    assert [subject for verdict, subject in found if verdict == "mislabelled"] == ["client.Average TTFT (ms)"]
+    assert {verdict for verdict, _ in found} == {"mislabelled", "under-sampled"}
+
+
+def test_names_whose_unit_stands_behind_the_value_tell_the_layout_too(tmp_path):
+    text = (
+        "| | a | b |\n|---|---|---|\n| Benchmark duration | **32.65 s** | 43.13 s |\n"
+        "| Request throughput | 30.63 req/s | 23.19 req/s |\n"
+    )
+    table = _read(tmp_path, text)
+    assert [(cell.name, cell.interval("total").middle) for cell in table.cells] == [("a", 32.65), ("b", 43.13)]
+
+
+@pytest.mark.parametrize(
+    ("name", "statistic"), [("ttft_p0.1_s", "p001"), ("ttft_p5_s", "p05"), ("p99.9 TTFT (s)", "p999")]
+)
+def test_percentiles_below_ten_and_between_whole_ones(name, statistic):
+    assert recognise(name).statistic == statistic

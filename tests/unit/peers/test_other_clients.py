@@ -480,3 +480,9 @@ def test_a_log_in_a_comment_and_a_fraction_of_accepted_tokens() -> None:
 def test_the_json_of_another_tool_is_not_taken_for_the_one_that_is_named() -> None:
     with pytest.raises(InputError, match="not the output of vllm-bench"):
         read_output('{"load_summary": {}, "successes": {}}', "vllm-bench")
+
+
+def test_a_json_document_over_several_lines_inside_other_text() -> None:
+    data = {"load_summary": {}, "successes": {"count": 4, "latency": {"request_latency": {"mean": 2.0, "p0.1": 1.0}}}}
+    report = _one(f"$ cat summary.json\n{json.dumps(data, indent=2)}\ndone {{\n")
+    assert (report.tool, report.requests.ok, report.figure("e2e_s", "p0.1")) == ("inference-perf", 4, 1.0)
