@@ -19,6 +19,9 @@ from crossover.logs import read_log
             "Mixed chunk, radix cache, and cuda graphs are disabled because of using dual chunk flash attention backend",
             {"mixed_chunk": False, "prefix_caching": False, "enforce_eager": True},
         ),
+        ("Disabling radix cache since speculative decoding for NemotronH is not supported", {"prefix_caching": False}),
+        ("Automatically disable radix cache for qwen-vl series.", {"prefix_caching": False}),
+        ("CUDA Graph is DISABLED.", {"enforce_eager": True}),
         (
             "The overlap scheduler and mixed chunked prefill are disabled because of using ngram speculative decoding.",
             {"overlap_schedule": False, "mixed_chunk": False},

@@ -45,6 +45,8 @@ def test_attention(line: str, backend: str) -> None:
             {"prefill_attention_backend": "flashinfer"},
         ),
         ("Use flashinfer_trtllm as MoE runner backend on sm100 for Glm4Moe", {"moe_backend": "flashinfer_trtllm"}),
+        ("Use flashinfer_trtllm as moe runner backend on sm100 for X", {"moe_backend": "flashinfer_trtllm"}),
+        ("Setting KV cache dtype to fp8_e4m3 for DeepseekV4ForCausalLM.", {"kv_cache_dtype": "fp8_e4m3"}),
         ("Multimodal attention backend not set. Use fa3.", {}),
     ],
 )

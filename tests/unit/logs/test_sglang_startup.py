@@ -309,3 +309,60 @@ prefill-1  | [2025-09-01 10:00:21 TP0] KV Cache is allocated. #tokens: 300000, K
 decode-1   | [2025-09-01 10:00:22 TP0] KV Cache is allocated. #tokens: 340000, K size: 22.00 GB, V size: 22.00 GB
 """)
     assert [(pool.name, pool.tokens, pool.gib) for pool in report.pools] == [("target", 300000, 40.0)]
+
+
+def test_line_about_reading_alone_tells_weights_from_model() -> None:
+    """0.5.9: 1.21 s of 1.25 s were reading, and 0.40 of 0.55 s for the draft: 1.61 and 1.80 s."""
+    report = report_of("""
+[2026-02-01 00:05:02 TP0] Load weight begin. avail mem=15.24 GB
+[2026-02-01 00:05:03 TP0] Loading weights took 1.21 seconds
+[2026-02-01 00:05:03 TP0] Load weight end. elapsed=1.25 s, type=GraniteMoeHybridForCausalLM, dtype=torch.bfloat16, avail mem=9.26 GB, mem usage=5.98 GB.
+[2026-02-01 00:05:04 TP0] Load weight begin. avail mem=9.20 GB
+[2026-02-01 00:05:04 TP0] Loading weights took 0.40 seconds
+[2026-02-01 00:05:04 TP0] Load weight end. elapsed=0.55 s, type=LlamaForCausalLMEagle, dtype=torch.bfloat16, avail mem=8.26 GB, mem usage=0.94 GB.
+""")
+    assert (report.startup.weights_load_s, report.startup.model_load_s) == (1.61, 1.8)
+
+
+def test_pool_sizes_that_are_printed_again_after_a_limit() -> None:
+    """The second line is what is allocated. The draft was loaded before the pool: 14.74 - 9.90 = 4.84 GiB."""
+    report = report_of("""
+[2026-09-11 23:34:13 TP0 EP0] Load weight begin. avail mem=111.47 GB
+[2026-09-11 23:43:15 TP0 EP0] Load weight end. elapsed=541.76 s, type=DeepseekV4ForCausalLM, quant=fp8, avail mem=17.47 GB, mem usage=94.00 GB.
+[2026-09-11 23:44:38 TP0 EP0] Load weight begin. avail mem=17.54 GB
+[2026-09-11 23:45:53 TP0 EP0] Load weight end. elapsed=74.58 s, type=DeepseekV4ForCausalLMDSpark, quant=fp8, avail mem=14.74 GB, mem usage=2.80 GB.
+[2026-09-11 23:46:11 TP0 EP0] DSV4 pool sizes: full=5491200, swa=13312, c4=1372800, c128=42900, c4_state=1664, c128_state=0
+[2026-09-11 23:46:11 TP0 EP0] DSV4 pool sizes: full=2999808, swa=13312, c4=749952, c128=23436, c4_state=1664, c128_state=0
+[2026-09-11 23:46:13 TP0 EP0] Memory pool end. avail mem=9.90 GB
+[2026-09-11 23:46:14 TP0 EP0] Memory pool end. avail mem=9.90 GB
+""")
+    assert [(pool.name, pool.tokens) for pool in report.pools] == [("target", 2999808), ("swa", 13312)]
+    assert report.startup.kv_cache_tokens == 2999808
+    items = {item.item: item.gib for item in report.memory}
+    assert (items["kv_cache"], items["weights"]) == (4.84, 96.8)
+
+
+def test_capture_that_freed_memory_is_no_size() -> None:
+    """0.58 - 0.01 = 0.57 GiB together; a capture that alone gives back is withheld."""
+    lines = """
+[2026-09-11 23:46:44 TP0] Capture target verify CUDA graph end. elapsed=13.48 s, mem usage={} GB, avail mem=7.62 GB.
+[2026-09-11 23:46:49 TP0] Capture draft verify CUDA graph end. elapsed=4.26 s, mem usage=-0.01 GB, avail mem=7.68 GB.
+"""
+    both = report_of(lines.format("0.58"))
+    assert (both.startup.graph_capture_gib, both.startup.graph_capture_s) == (0.57, 17.74)
+    freed = report_of(lines.format("-0.02"))
+    assert (freed.startup.graph_capture_gib, freed.startup.graph_capture_s) == (None, 17.74)
+    assert [item.item for item in freed.memory] == ["remaining"]
+
+
+def test_engine_s_own_timings_stand_in_for_lines_that_are_missing() -> None:
+    """13.48 + 4.26 = 17.74 s of capture; phases that were not captured are no phases."""
+    report = report_of("""
+[2026-09-11 23:46:50] Engine startup timings (s): load_weight=616.34, kv_cache_allocation=6.68, scheduler_e2e=761.30, cuda_graph={prefill=0.00, decode=0.00, target_verify=13.48, draft_decode=4.26}, tokenizer_e2e=766.76
+""")
+    start = report.startup
+    assert (start.weights_load_s, start.graph_capture_s, start.engine_init_s) == (616.34, 17.74, 761.3)
+    nothing = report_of("""
+[2026-11-29 20:56:47] Engine startup timings (s): load_weight=0.02, kv_cache_allocation=0.61, scheduler_e2e=2.01, cuda_graph={prefill=0.00, decode=0.00}, tokenizer_e2e=23.43
+""")
+    assert nothing.startup.graph_capture_s is None

@@ -38,6 +38,10 @@ def _turned_off(builder: Builder, line: Line, match: re.Match[str]) -> None:
         builder.configure(_OFF[name.lower()])
 
 
+def _off(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    builder.configure(_OFF[match[1] or "cuda graph"])
+
+
 def _chunk(builder: Builder, line: Line, match: re.Match[str]) -> None:
     builder.configure({"chunked_prefill_tokens": int(match[1])})
     builder.set("chunked_prefill_tokens", int(match[1]))
@@ -65,6 +69,14 @@ KINDS: tuple[LineKind, ...] = (
         rf"(?P<what>(?i:(?:{_NAMES})(?:(?:, (?:and )?| and )(?:{_NAMES}|\w[\w ]{{1,25}}))*)) (?:is|are) disabled "
         r"(?:because|due to|for prefill server)",
         _turned_off,
+        figure=False,
+        joins=False,
+    ),
+    kind(
+        "off",
+        ("isabling radix cache", "isable radix cache for", "CUDA Graph is DISABLED"),
+        r"[Dd]isabl(?:e|ing) (radix cache) (?:since|for)|CUDA Graph is DISABLED",
+        _off,
         figure=False,
         joins=False,
     ),

@@ -69,8 +69,8 @@ KINDS: tuple[LineKind, ...] = (
     ),
     kind(
         "moe_backend",
-        "as MoE runner backend",
-        r"Us(?:e|ing) (\w+) as MoE runner backend",
+        ("as MoE runner backend", "as moe runner backend"),
+        r"Us(?:e|ing) (\w+) as (?:MoE|moe) runner backend",
         _experts,
         figure=False,
     ),

@@ -67,7 +67,8 @@ def _autotune(builder: Builder, line: Line, match: re.Match[str]) -> None:
     if match[1] == "Running":
         began[label] = line.seconds()
     elif (gone := elapsed_between(began.pop(label, None), line.seconds())) is not None:
-        builder.add_at_rank("kernel_warmup_s", line, "autotune", gone)
+        done = builder.facts["sglang_autotuned"] = builder.facts.get("sglang_autotuned", 0) + 1
+        builder.add_at_rank("kernel_warmup_s", line, f"autotune {done}", gone)  # the draft model is tuned as well
 
 
 KINDS: tuple[LineKind, ...] = (

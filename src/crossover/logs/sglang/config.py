@@ -290,7 +290,13 @@ KINDS: tuple[LineKind, ...] = (
         _command,
         figure=False,
     ),
-    kind("kv_dtype", "Using KV cache dtype", r"Using KV cache dtype: ([\w.]+)", _kv_dtype, figure=False),
+    kind(
+        "kv_dtype",
+        ("Using KV cache dtype", "Setting KV cache dtype"),
+        r"(?:Using KV cache dtype:|Setting KV cache dtype to) ([\w.]*\w)",
+        _kv_dtype,
+        figure=False,
+    ),
     kind(
         "tree_cache",
         "Tree cache initialized",

@@ -117,6 +117,12 @@ def _mamba_gib(at: RankStart) -> float | None:
     return _plus(at.mamba_gib, at.mamba_rings_gib) if at.mamba_gib is not None else None
 
 
+def _graph_gib(at: RankStart) -> float | None:
+    """A capture may free more than it takes; all of them together cannot."""
+    total = round(sum(at.graph_gib.values()), 2) if at.graph_gib else None
+    return total if total is not None and total >= 0 else None
+
+
 def _kv_taken(at: RankStart) -> float | None:
     """Where no line states the size of the pool (before 0.4.1): what went between the weights and the pool's end.
 
@@ -146,7 +152,7 @@ def _memory(builder: Builder, start: Start) -> None:
             "kv_cache": stated if stated is not None else _kv_taken(at),
             "draft_kv": draft.gib if draft else None,
             "mamba_state": _mamba_gib(at),
-            "cuda_graph": round(sum(at.graph_gib.values()), 2) if at.graph_gib else None,
+            "cuda_graph": _graph_gib(at),
             "remaining": at.left_gib,
         }
         for item, gib in items.items():
@@ -155,6 +161,9 @@ def _memory(builder: Builder, start: Start) -> None:
 
 
 def _graphs(builder: Builder, start: Start) -> None:
+    taken = builder.summed.get("graph_capture_gib", {})
+    for label in [label for label, parts in taken.items() if sum(parts.values()) < 0]:
+        del taken[label]
     first = next((sizes for phase, sizes in start.graph_sizes.items() if not is_secondary(phase)), None)
     sizes: Any = first or next(iter(start.graph_sizes.values()), None)
     builder.single["graph_sizes"] = sizes
@@ -174,5 +183,8 @@ def _bars(builder: Builder, start: Start) -> None:
     if COMPILING in taken:
         builder.per_rank["compile_s"] = {None: taken[COMPILING]}
     if DEEP_GEMM in taken:
-        tuned = [parts.get("autotune", 0.0) for parts in builder.summed.get("kernel_warmup_s", {}).values()]
+        tuned = [
+            sum(seconds for part, seconds in parts.items() if part.startswith("autotune"))
+            for parts in builder.summed.get("kernel_warmup_s", {}).values()
+        ]
         builder.per_rank["kernel_warmup_s"] = {None: taken[DEEP_GEMM] + max(tuned, default=0.0)}

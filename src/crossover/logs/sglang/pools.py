@@ -48,9 +48,10 @@ def _swa(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 
 def _dsv4(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """Printed for what fits, and again for what a limit leaves of it: the last one is allocated."""
     _swa(builder, line, match)
     at = at_rank(builder, line)
-    if not at.kv:
+    if all(pool.gib is None for pool in at.kv):
         at.kv = [KvLine("full", at.full_tokens, None), KvLine("swa", at.swa_tokens, None)]
 
 

@@ -35,6 +35,7 @@ class RankStart:
 
     rank: Any = None
     loads: int = 0
+    reading_s: float | None = None
     load_began_s: float | None = None
     load_began_gib: float | None = None
     visible_gib: float | None = None
@@ -134,6 +135,14 @@ def elapsed_between(began: float | None, ended: float | None) -> float | None:
 # -- weights ----------------------------------------------------------------------------------------------
 
 
+def _reading(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """Reading the files alone (0.5.9). vLLM prints the same, so it does not tell whose log this is."""
+    builder.votes -= 1
+    at = at_rank(builder, line)
+    at.reading_s = float(match[1])
+    builder.add_at_rank("weights_load_s", line, f"load {at.loads + 1}", at.reading_s)
+
+
 def _may_begin(builder: Builder) -> None:
     """Weights are loaded once: after a server was ready, another one starts, whose arguments were not logged."""
     if builder.ready_seen:
@@ -165,11 +174,13 @@ def _load_end(builder: Builder, line: Line, match: re.Match[str]) -> None:
         used = round(at.load_began_gib - left, 2)
     at.load_began_s = at.load_began_gib = None
     at.left_gib = left if left is not None else at.left_gib
-    at.loaded_left_gib = left if at.loads == 0 else at.loaded_left_gib
+    at.loaded_left_gib = left if at.pooled_left_gib is None else at.loaded_left_gib
     at.loads += 1
+    reading, at.reading_s = at.reading_s, None
     if seconds is not None:
-        for name in ("weights_load_s", "model_load_s"):
-            builder.add_at_rank(name, line, f"load {at.loads}", seconds)
+        builder.add_at_rank("model_load_s", line, f"load {at.loads}", seconds)
+    if seconds is not None and reading is None:  # no line of its own: the whole load stands for it
+        builder.add_at_rank("weights_load_s", line, f"load {at.loads}", seconds)
     if used is not None:
         if not at.weights_gib:
             builder.at_rank("model_load_gib", line, used)
@@ -247,6 +258,11 @@ def _timings(builder: Builder, line: Line, match: re.Match[str]) -> None:
         builder.at_rank("engine_init_s", line, found["scheduler_e2e"])
     if not builder.summed.get("weights_load_s") and found.get("load_weight"):
         builder.add_at_rank("weights_load_s", line, "load 1", found["load_weight"])
+    captured = re.search(r"cuda_graph=\{([^}]*)\}", match[1])
+    if captured and not builder.summed.get("graph_capture_s"):
+        for phase, seconds in re.findall(r"(\w+)=(\d+\.\d+)", captured[1]):
+            if float(seconds):
+                builder.add_at_rank("graph_capture_s", line, phase, float(seconds))
 
 
 def _ready(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -259,6 +275,13 @@ KINDS: tuple[LineKind, ...] = (
         "Load weight begin",
         r"Load weight begin\.(?: avail mem=\d+\.\d+ ?GB)?",
         _load_begin,
+        figure=False,
+    ),
+    kind(
+        "reading",
+        "Loading weights took",
+        r"Loading weights took (\d+(?:\.\d+)?) seconds",
+        _reading,
         figure=False,
     ),
     kind(
