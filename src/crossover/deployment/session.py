@@ -14,6 +14,7 @@ from typing import Any
 
 from crossover.client import Endpoint, Load, Sampling, record
 from crossover.deployment import logfile
+from crossover.deployment.asked_and_got import changed_settings
 from crossover.deployment.clock import now
 from crossover.deployment.hardware import ELSEWHERE
 from crossover.deployment.launch_options import launch_options
@@ -187,6 +188,8 @@ def _come_up(session: Session, store: Store, reporter: Reporter) -> None:
         hide=[os.environ.get(name, "") for name in sheet.secrets],
     )
     _check_declared(session)
+    for line in changed_settings(session.engine.name, session.server.log_path, session.server_info, sheet.server):
+        reporter.say(line)
     session.note("warmup_start")
     _warm_up(session, store)
     session.note("warmup_end")
