@@ -53,5 +53,27 @@ def test_changed_settings_come_first_then_disagreements_then_the_important(sheet
     )
 
 
+def test_changes_of_every_variant_stand_above_the_rest(sheets: ModuleType, tmp_path: Path) -> None:
+    factory = sheets.SheetFactory(tmp_path)
+    settings = [
+        setting("VLLM_INTERVAL", 1.0, {"/server_info vllm_env": 1.0}, ("VLLM_INTERVAL", 1.0)),
+        setting("max_running_requests", 128, {"/server_info": 128}, ("max-num-seqs", 256)),
+    ]
+    report = {"configuration": {"sources": [], "settings": settings}}
+    factory.sheet["cells"] = [
+        factory.cell(variant, 64_000, sheets.metrics(variant, 64_000), engine_report=report)
+        for variant in ("vllm", "sglang")
+    ]
+    table = build(Context(read_sheet(factory.write(), tmp_path)))
+    assert table is not None
+    assert [(row[0].text, row[1].text) for row in table.rows] == [
+        ("vllm", "max running requests"),
+        ("sglang", "max running requests"),
+        ("vllm", "VLLM_INTERVAL"),
+        ("sglang", "VLLM_INTERVAL"),
+    ]
+    assert table.rows[2][3].text == "1"
+
+
 def test_no_table_where_no_report_has_a_merged_configuration(sheets: ModuleType, tmp_path: Path) -> None:
     assert rows(sheets, tmp_path, {"effective_config": {"block_size": 16}}) is None

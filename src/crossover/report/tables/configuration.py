@@ -15,22 +15,30 @@ IMPORTANT = frozenset(
         "dcp_comm_backend", "kv_cache_dtype", "kv_scale", "attention_backend", "decode_attention_backend",
         "prefill_attention_backend", "mla_prefill_backend", "moe_backend", "all2all_backend",
         "disable_custom_all_reduce", "allreduce_fusion", "symmetric_memory", "speculative_method",
-        "speculative_tokens", "max_model_len", "max_running_requests", "max_batched_tokens", "chunked_prefill_tokens",
+        "speculative_tokens", "speculative_steps", "speculative_topk", "speculative_window",
+        "max_model_len", "max_running_requests", "max_batched_tokens", "chunked_prefill_tokens",
         "memory_fraction", "kv_cache_tokens", "max_concurrency", "block_size", "prefix_caching", "graph_mode",
     }
 )  # fmt: skip
-_ORDER = {"changed": 0, "not stated": 2, "as asked": 3}
+_ORDER = {"changed": 0, "not stated": 2, "as asked": 3, "left open": 4}
+_DISAGREE, _QUIET, _ENGINES_CHOICE = 1, 2, 5
 _TONES = {"changed": "bad", "not stated": "warn"}
 
 
 def build(context: Context) -> Table | None:
-    """Returns one row a variant and setting: changed ones first, then those whose sources disagree, then the rest."""
-    rows = []
-    for variant, settings in _merged(context).items():
-        kept = [one for one in settings if one["verdict"] or one["disagree"] or one["setting"] in IMPORTANT]
-        rows += [_row(variant, one) for one in sorted(kept, key=_place)]
-    if not rows:
+    """Returns one row a variant and setting: of all variants what was changed, then those whose sources disagree; then
+    the rest, variant by variant."""
+    found = [
+        (_place(one), variant, one)
+        for variant, settings in _merged(context).items()
+        for one in settings
+        if one["verdict"] or one["disagree"] or one["setting"] in IMPORTANT
+    ]
+    if not found:
         return None
+    variants = list(dict.fromkeys(variant for _, variant, _ in found))
+    found.sort(key=lambda row: (min(row[0], _QUIET), variants.index(row[1]), row[0], str(row[2]["setting"])))
+    rows = [_row(variant, one) for _, variant, one in found]
     columns = (
         Column("variant", "Variant"),
         Column("setting", "Setting"),
@@ -58,9 +66,9 @@ def _merged(context: Context) -> dict[str, list[Mapping[str, Any]]]:
     return found
 
 
-def _place(setting: Mapping[str, Any]) -> tuple[int, str]:
-    quiet = _ORDER.get(str(setting["verdict"]), 4)
-    return (min(quiet, 1) if setting["disagree"] else quiet, str(setting["setting"]))
+def _place(setting: Mapping[str, Any]) -> int:
+    quiet = _ORDER.get(str(setting["verdict"]), _ENGINES_CHOICE)
+    return min(quiet, _DISAGREE) if setting["disagree"] else quiet
 
 
 def _row(variant: str, setting: Mapping[str, Any]) -> list[Datum]:
@@ -68,7 +76,7 @@ def _row(variant: str, setting: Mapping[str, Any]) -> list[Datum]:
     asked = Datum(_text(setting["requested"]), below=str(flag)) if flag else Datum("–", tone="quiet")
     return [
         Datum(variant),
-        Datum(str(setting["setting"]).replace("_", " "), str(setting["setting"])),
+        Datum(_name(str(setting["setting"])), str(setting["setting"])),
         asked,
         Datum(_text(setting["value"])),
         Datum(verdict or "the engine's choice", tone=_TONES.get(str(verdict), "" if verdict else "quiet")),
@@ -84,7 +92,14 @@ def _others(setting: Mapping[str, Any]) -> Iterator[str]:
             yield f"{source}: {_text(value)}"
 
 
+def _name(setting: str) -> str:
+    """A variable keeps its underscores."""
+    return setting if setting.isupper() else setting.replace("_", " ")
+
+
 def _text(value: object) -> str:
     if value is None:
         return "not stated"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     return "yes" if value is True else "no" if value is False else str(value)
