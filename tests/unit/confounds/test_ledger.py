@@ -56,6 +56,9 @@ def test_names_and_places_are_no_difference():
         ("bf16", "bfloat16", True),
         ("triton", "TRITON", True),
         ("fp8", "bf16", False),
+        ("None", "FULL", True),
+        # A mode that is called NONE is no open setting: the graphs are off.
+        ("NONE", "FULL", False),
     ],
 )
 def test_spellings_of_a_value(first, second, same):
@@ -64,6 +67,8 @@ def test_spellings_of_a_value(first, second, same):
 
 def test_flags_have_common_names():
     assert canonical_name("--gpu-memory-utilization") == canonical_name("mem_fraction_static") == "memory_fraction"
+    # vLLM's budget of a step and SGLang's chunk limit the same thing.
+    assert canonical_name("max_batched_tokens") == canonical_name("chunked-prefill-size") == "chunked_prefill_tokens"
     assert canonical_name("some-own-flag") == "some_own_flag"
     flags = canonical_arguments({"tp-size": 8, "speculative-config": {"method": "dspark", "num_speculative_tokens": 7}})
     assert flags["tensor_parallel"] == ("tp-size", 8)
