@@ -17,6 +17,7 @@ from filelock import FileLock
 from crossover.errors import CrossoverError
 from crossover.launchers.apptainer_command import CONFINED, Program, find_program
 from crossover.launchers.image_versions import QUESTION, answered, version_facts
+from crossover.launchers.pull_failures import pull_failure
 
 Say = Callable[[str], None]
 
@@ -106,7 +107,7 @@ def _pull(program: Program, name: str, part: Path, say: Say) -> None:
             words.append(_plain(line))
             say(words[-1])
     if pull.returncode != 0:
-        raise CrossoverError(f"the image {name} cannot be pulled: {_why(words)}")
+        raise pull_failure(name, _why(words))
 
 
 def _plain(line: str) -> str:
@@ -115,7 +116,7 @@ def _plain(line: str) -> str:
 
 def _why(words: Sequence[str]) -> str:
     said = [word for word in words if word.startswith(("FATAL", "ERROR"))] or [word for word in words if word]
-    return re.sub(r"^(FATAL|ERROR)\s*:\s*", "", said[-1])[:300] if said else "no output"
+    return re.sub(r"^(FATAL|ERROR)\s*:\s*", "", said[-1]) if said else "no output"
 
 
 def _labels(program: Program, path: Path) -> dict[str, str]:

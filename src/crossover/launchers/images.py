@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from crossover.errors import CrossoverError
+from crossover.launchers.base import LaunchError
 from crossover.launchers.image_versions import QUESTION, answered, version_facts
+from crossover.launchers.pull_failures import pull_failure
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -31,7 +32,7 @@ def fetch(reference: str, say: Say) -> Mapping[str, Any]:
         packages in it, None for one that is not) and engine_version (of the one that is there, else by its label).
 
     Raises:
-        CrossoverError: it cannot be had, or is not the one of that digest.
+        LaunchError: no daemon answers, it cannot be pulled (see `pull_failure`), or it is not the one of that digest.
     """
     from crossover.launchers.kinds.docker import connect
 
@@ -59,11 +60,10 @@ def _pull(client: DockerClient, reference: str, say: Say) -> None:
     try:
         for event in client.api.pull(repository, tag=tag, stream=True, decode=True):
             if "error" in event:
-                raise CrossoverError(f"the image {reference} cannot be pulled: {event['error']}")
+                raise pull_failure(reference, str(event["error"]))
             progress.take(event)
     except DockerException as error:
-        why = str(getattr(error, "explanation", None) or error).splitlines()[0][:300]
-        raise CrossoverError(f"the image {reference} cannot be pulled: {why}") from None
+        raise pull_failure(reference, str(getattr(error, "explanation", None) or error)) from None
 
 
 class _PullProgress:
@@ -102,7 +102,8 @@ def _facts(client: DockerClient, image: Image, reference: str) -> Mapping[str, A
     digests = list(image.attrs.get("RepoDigests") or ())
     wanted = reference.partition("@")[2]
     if wanted and digests and not any(digest.endswith(wanted) for digest in digests):
-        raise CrossoverError(f"the image {reference} on this machine has another digest: {', '.join(digests)}")
+        told = f"the image {reference} on this machine has another digest: {', '.join(digests)}"
+        raise LaunchError("digest_mismatch", told)
     return {
         "image": reference,
         "id": image.id,

@@ -140,7 +140,9 @@ def test_an_image_of_a_registry_becomes_a_file_once(program, tmp_path, scheme):
 
 
 def test_an_image_that_cannot_be_had_leaves_nothing(program, tmp_path):
-    with pytest.raises(CrossoverError, match=r"absent@sha256:1+ cannot be pulled: While making image .* unknown$"):
+    with pytest.raises(
+        CrossoverError, match=r"absent@sha256:1+ cannot be pulled: .*from oci registry: manifest unknown\)$"
+    ):
         fetch_file(f"absent@sha256:{DIGEST}", print, tmp_path)
     assert list(tmp_path.glob("*.sif")) == []
     with pytest.raises(CrossoverError, match="absent:v1 has no digest"):

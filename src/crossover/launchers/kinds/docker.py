@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -15,6 +17,7 @@ from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import Container
 from docker.types import DeviceRequest, Ulimit
 from docker.types import Mount as DockerMount
+from requests import RequestException
 
 from crossover.engines import get_engine
 from crossover.launchers import supervisor
@@ -35,6 +38,7 @@ _OPTIONS = frozenset(
 _POLL_S = 0.2
 _LOG_END_S = 5.0
 _SILENCE_S = 7 * 24 * 3600
+_SILENT_S = 30.0
 
 
 class ContainerServer:
@@ -46,6 +50,7 @@ class ContainerServer:
         self._container, self._record, self._live_dir, self._address = container, record, live_dir, address
         self._status: ExitStatus | None = None
         self._looked = 0.0
+        self._silent_since: float | None = None
         self._follower: LogFollower | None = None
         self.base_url = f"http://{client_host(address[0])}:{address[1]}"
         self.log_path = live_dir / "engine.log"
@@ -73,12 +78,23 @@ class ContainerServer:
             self._looked = time.monotonic()
             try:
                 self._container.reload()
-            except NotFound:
-                self._end(ExitStatus("removed", reason="the container was removed from outside"))
-            else:
+                self._silent_since = None
                 if self._container.status in ("exited", "dead"):
                     self._end(self._ended())
+            except NotFound:
+                self._end(ExitStatus("removed", reason="the container was removed from outside"))
+            except (DockerException, RequestException) as error:
+                self._unanswered(error)
         return self._status
+
+    def _unanswered(self, error: Exception) -> None:
+        """Takes a request that the daemon did not answer: a restart of it is awaited, a longer silence is the end. The
+        record stays, so that the next run removes the container."""
+        now = time.monotonic()
+        self._silent_since = self._silent_since or now
+        if now - self._silent_since >= _SILENT_S:
+            reason = f"the Docker daemon has not answered for {_SILENT_S:.0f} s: {_words(error)}"
+            self._status = ExitStatus("unreachable", reason=reason)
 
     def stop(self, grace_s: float = 30.0) -> ExitStatus:
         self._looked = 0.0
@@ -94,6 +110,9 @@ class ContainerServer:
                 self._end(ExitStatus("stopped", code, None, forced, reason))
             except NotFound:
                 self._end(ExitStatus("removed", reason="the container was removed from outside"))
+            except (DockerException, RequestException) as error:
+                reason = f"the Docker daemon does not answer, so the container may still run: {_words(error)}"
+                self._status = self._status or ExitStatus("unreachable", reason=reason)
         assert self._status is not None
         return self._status
 
@@ -110,7 +129,7 @@ class ContainerServer:
                 return ExitStatus("out_of_memory", code, 9, reason=f"probably {_out_of_memory(limit)}")
             return ExitStatus("killed", code, 9, reason=f"the container was killed by SIGKILL: {cause}")
         kind = "exited" if cause.kind == "engine_died" else cause.kind
-        return ExitStatus(kind, code, reason=f"the container ended with status {code}: {cause}")
+        return ExitStatus(kind, code, reason=f"the container ended with status {_status(code)}: {cause}")
 
     def _wait_for_log(self) -> None:
         if self._follower is not None:
@@ -121,6 +140,14 @@ class ContainerServer:
         remove(self._container)
         forget_record(self._live_dir)
         self._status = status
+
+
+def _status(code: int) -> str:
+    """A status above 128 is a signal's number, by convention of shells and container runtimes."""
+    try:
+        return f"{code} ({signal.Signals(code - 128).name})" if code > 128 else str(code)
+    except ValueError:
+        return str(code)
 
 
 def _out_of_memory(limit: int | None) -> str:
@@ -185,7 +212,13 @@ def connect(timeout_s: float = 60) -> docker.DockerClient:
     try:
         client = docker.from_env(timeout=int(timeout_s))
         client.ping()
-    except DockerException as error:
+    except (DockerException, RequestException) as error:
+        if "Permission denied" in str(error):
+            raise LaunchError(
+                "not_authorised",
+                f"this user may not use the Docker daemon at {os.environ.get('DOCKER_HOST') or 'its usual socket'}; "
+                f"join the group docker, or set DOCKER_HOST to a daemon of your own (rootless Docker, Podman)",
+            ) from None
         reason = str(error).split("(Caused by")[0].strip().splitlines()[0][:200]
         raise LaunchError(
             "launcher_unavailable", f"no Docker daemon answers ({reason}); start it, or set DOCKER_HOST"
@@ -220,11 +253,16 @@ def _create(client: docker.DockerClient, settings: dict[str, Any]) -> Container:
         container.reload()
     except DockerException as error:
         remove(container)
-        raise LaunchError("not_started", f"the container cannot be started: {_words(error)}") from None
+        words = _words(error)
+        remedy = next((told for part, told in _REMEDIES.items() if part in words), "")
+        raise LaunchError("not_started", f"the container cannot be started: {words}{remedy}") from None
     return container
 
 
-def _words(error: DockerException) -> str:
+_REMEDIES = {"could not select device driver": "; install the NVIDIA Container Toolkit and restart the daemon"}
+
+
+def _words(error: Exception) -> str:
     return str(getattr(error, "explanation", None) or error).splitlines()[0][:300]
 
 
