@@ -366,3 +366,52 @@ def test_engine_s_own_timings_stand_in_for_lines_that_are_missing() -> None:
 [2026-11-29 20:56:47] Engine startup timings (s): load_weight=0.02, kv_cache_allocation=0.61, scheduler_e2e=2.01, cuda_graph={prefill=0.00, decode=0.00}, tokenizer_e2e=23.43
 """)
     assert nothing.startup.graph_capture_s is None
+
+
+def test_draft_pool_that_is_allocated_while_the_target_s_is_reserved() -> None:
+    """Only the target is sized after the capture; a draft pool beside it is its own, and no target."""
+    report = report_of("""
+[2026-09-01 10:00:00 TP0] KV Cache VA upper bound. dtype: torch.bfloat16, #tokens: 900000, K size: 40.00 GB, V size: 40.00 GB
+[2026-09-01 10:00:05 TP0] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 900000, K size: 1.00 GB, V size: 1.00 GB
+[2026-09-01 10:00:40 TP0] Post-capture KV sizing: full_layer_tokens=700032, swa_layer_tokens=0
+[2026-09-01 10:00:40 TP0] Post-capture KV sizing: KV cache allocated. dtype: torch.bfloat16, #tokens: 700032, KV size: 62.25 GB, avail mem=5.00 GB
+""")
+    pools = [(pool.name, pool.tokens, pool.gib) for pool in report.pools]
+    assert pools == [("target", 700032, 62.25), ("draft", 900000, 2.0)]
+
+
+def test_window_pool_that_is_sized_after_the_capture() -> None:
+    """One size is printed for both pools: 62.25 GiB in all, and not what was reserved."""
+    report = report_of("""
+[2026-09-01 10:00:00 TP0] Use sliding window memory pool. full_layer_tokens=900000, swa_layer_tokens=720000
+[2026-09-01 10:00:00 TP0] KV Cache VA upper bound. dtype: torch.bfloat16, #tokens: 720000, K size: 30.00 GB, V size: 30.00 GB
+[2026-09-01 10:00:00 TP0] KV Cache VA upper bound. dtype: torch.bfloat16, #tokens: 900000, K size: 40.00 GB, V size: 40.00 GB
+[2026-09-01 10:00:00 TP0] SWAKVPool VA upper bound: 140.00 GB, swa size: 720000, full size: 900000
+[2026-09-01 10:00:40 TP0] Post-capture KV sizing: full_layer_tokens=700032, swa_layer_tokens=560128
+[2026-09-01 10:00:40 TP0] Post-capture KV sizing: KV cache allocated. dtype: torch.bfloat16, #tokens: 700032, KV size: 62.25 GB, avail mem=5.00 GB
+""")
+    pools = [(pool.name, pool.tokens, pool.gib) for pool in report.pools]
+    assert pools == [("target", 700032, 62.25), ("swa", 560128, None)]
+    assert {item.item: item.gib for item in report.memory} == {"kv_cache": 62.25, "remaining": 5.0}
+
+
+def test_pool_that_was_never_backed_is_no_pool() -> None:
+    """The log ends during the capture: what is reserved is no capacity."""
+    report = report_of("""
+[2026-09-01 10:00:00 TP0] KV Cache VA upper bound. dtype: torch.bfloat16, #tokens: 900000, K size: 40.00 GB, V size: 40.00 GB
+""")
+    assert list(report.pools) == []
+    assert report.startup.kv_cache_tokens is None
+
+
+def test_limits_that_somebody_laid_out_by_hand() -> None:
+    report = report_of("""
+[TP0]    max_total_num_tokens=1557504, chunked_prefill_size=1024,
+         max_prefill_tokens=16384, max_running_requests=8,
+         context_len=8192, available_gpu_mem=3.39 GB
+The server is fired up and ready to roll!
+""")
+    start = report.startup
+    assert (start.kv_cache_tokens, start.chunked_prefill_tokens, start.max_running_requests) == (1557504, 1024, 8)
+    assert (start.context_length, start.ready_seen) == (8192, True)
+    assert {item.item: item.gib for item in report.memory} == {"remaining": 3.39}

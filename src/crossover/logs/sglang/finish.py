@@ -47,14 +47,16 @@ def pools_of(at: RankStart) -> dict[str, KvLine]:
         if name == "draft" and not at.rank and line == found["target"]:
             continue  # another rank's line, in a log whose prefixes were cut off
         if name == "draft" and name in found:
-            found[name] = KvLine("", found[name].tokens, _plus(found[name].gib, line.gib))
+            found[name] = KvLine("", found[name].tokens, _plus(found[name].gib, line.gib), line.reserved)
         else:
             found[name] = line
     if at.final_target:
         found["target"] = at.final_target
     if at.final_draft:
         found["draft"] = at.final_draft
-    return found
+    if at.final_swa_tokens and at.final_target:  # its size is part of the target's
+        found["swa"] = KvLine("swa", at.final_swa_tokens, None)
+    return {name: pool for name, pool in found.items() if not pool.reserved}
 
 
 def _plus(one: float | None, other: float | None) -> float | None:

@@ -25,10 +25,9 @@ def _kv(builder: Builder, line: Line, match: re.Match[str]) -> None:
     if match["dtype"] and not at.pool_seen:  # what comes after the first one may be the draft's
         builder.configure({"kv_cache_dtype": cache_dtype(match["dtype"])})
     at.pool_seen = True
-    if match["state"].startswith("VA"):  # address space only: the pool is backed after the capture
-        return
     tokens = int(match["tokens"]) if match["tokens"] else None
-    at.kv.append(KvLine((match["label"] or "").lower(), tokens, _gib(match)))
+    reserved = match["state"].startswith("VA")
+    at.kv.append(KvLine((match["label"] or "").lower(), tokens, _gib(match), reserved))
 
 
 def _kv_final(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -40,6 +39,11 @@ def _kv_final(builder: Builder, line: Line, match: re.Match[str]) -> None:
         at.final_draft = pool
     else:
         at.final_target = pool
+
+
+def _final_split(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """The two pools of a sliding-window model after the capture; 0 where there is no window."""
+    at_rank(builder, line).final_swa_tokens = int(match[1]) or None
 
 
 def _swa(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -114,6 +118,12 @@ KINDS: tuple[LineKind, ...] = (
         r"#tokens: (?P<tokens>\d{1,15}), KV size: (?P<kv>\d+\.\d+) GB(?P<rest>(?:, avail mem=\d+\.\d+ GB)?)",
         _kv_final,
         figure=False,
+    ),
+    kind(
+        "kv_cache_final_split",
+        "Post-capture KV sizing: full_layer_tokens=",
+        r"Post-capture KV sizing: full_layer_tokens=\d{1,15}, swa_layer_tokens=(\d{1,15})\b",
+        _final_split,
     ),
     kind(
         "sliding_window_pools",

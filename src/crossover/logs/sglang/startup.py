@@ -22,11 +22,15 @@ _DAY_S = 86400.0
 
 @dataclass(slots=True)
 class KvLine:
-    """One statement of an allocated KV pool; `label` is what the engine calls it, such as Full or SWA."""
+    """One statement of a KV pool; `label` is what the engine calls it, such as Full or SWA.
+
+    `reserved`: only address space so far, which is backed after the capture.
+    """
 
     label: str
     tokens: int | None
     gib: float | None
+    reserved: bool = False
 
 
 @dataclass(slots=True)
@@ -45,6 +49,7 @@ class RankStart:
     pool_seen: bool = False
     final_target: KvLine | None = None
     final_draft: KvLine | None = None
+    final_swa_tokens: int | None = None
     full_tokens: int | None = None
     swa_tokens: int | None = None
     unified_gib: float | None = None
@@ -300,9 +305,10 @@ KINDS: tuple[LineKind, ...] = (
     kind(
         "limits",
         "max_total_num_tokens=",
-        r"(?<![\w.])max_total_num_tokens=(\d{1,15})(?:, \w+=-?[\d.]+){0,12}",
+        r"(?<![\w.])max_total_num_tokens=(\d{1,15})(?:, {0,40}\w+=-?[\d.]+(?: ?GB)?){0,12}",
         _limits,
         figure=False,
+        spans=3,
     ),
     kind(
         "context_above_pool",
