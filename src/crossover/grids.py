@@ -1,4 +1,5 @@
-"""Tables inside a text: Markdown, box drawing, `+---+` grids, columns between bars, and tab-separated lines.
+"""Tables inside a text: Markdown, box drawing, `+---+` grids, columns between bars, tab-separated lines, and numbers in
+columns under a line of names, as pandas prints them.
 
 Knows no figure and no tool. A console prints a table in many shapes; what they share is a line of column names (or
 several, with names that span columns), a ruled line, and lines of cells.
@@ -7,7 +8,7 @@ several, with names that span columns), a ruled line, and lines of cells.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 _BARS = re.compile(r"[|│┃║]")
@@ -17,7 +18,11 @@ _RULE = re.compile(
 )
 _TOP = re.compile(r"^\s*[┌┏╭╔╒]")
 _PANEL = re.compile(r"^\s*│ │ (.*) │ │\s*$")
+_NUMBER = re.compile(r"^(?:[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?|nan|NaN|-)$")
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+_Made = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
 
 
 @dataclass(frozen=True)
@@ -44,11 +49,11 @@ def grids(text: str) -> list[Grid]:
     found: list[Grid] = []
     for kind, first, last in _groups(lines):
         body = lines[first : last + 1]
-        made = _tabbed(body) if kind == "tab" else _barred(body)
+        made = _SHAPES[kind](body)
         if made is not None:
             header, rows = made
             found.append(Grid(_title(lines[:first]), header, rows, first, last))
-    return found
+    return sorted(found, key=lambda grid: grid.first_line)
 
 
 def outside(text: str, tables: Sequence[Grid]) -> str:
@@ -65,6 +70,7 @@ def make_grid(rows: Sequence[Sequence[str]], header_lines: int = 1) -> Grid:
 
 def _groups(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
     """Yields (kind, first, last) of runs of lines that may be one table."""
+    yield from (("blank", first, last) for first, last in _aligned_runs(lines))
     first, kind = 0, ""
     for number, line in enumerate([*lines, ""]):
         own = _kind(line)
@@ -72,11 +78,34 @@ def _groups(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
         fits = fits and not _TOP.match(line)
         if not fits or not own:
             if kind and number - first > 1:
-                yield ("tab" if kind == "tab" else "bar"), first, number - 1
+                yield kind if kind == "tab" else "bar", first, number - 1
             first = number
             kind = own
         elif own == "bar":
             kind = "bar"
+
+
+def _aligned_runs(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yields runs of an indented line of names and lines of one name and as many numbers."""
+    number = 0
+    while number < len(lines):
+        names = lines[number].split()
+        last = number
+        if lines[number][:1].isspace() and len(names) > 2:
+            while last + 1 < len(lines) and _is_aligned(lines[last + 1], len(names)):
+                last += 1
+        if last > number:
+            yield number, last
+        number = last + 1
+
+
+def _is_aligned(line: str, numbers: int) -> bool:
+    parts = line.split()
+    return len(parts) == numbers + 1 and not line[:1].isspace() and all(map(_NUMBER.match, parts[1:]))
+
+
+def _aligned(lines: Sequence[str]) -> _Made:
+    return _shaped([["", *lines[0].split()], *(line.split() for line in lines[1:])], 1)
 
 
 def _kind(line: str) -> str:
@@ -95,13 +124,13 @@ def _title(above: Sequence[str]) -> str:
     return ""
 
 
-def _tabbed(lines: Sequence[str]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]] | None:
+def _tabbed(lines: Sequence[str]) -> _Made | None:
     rows = [line.split("\t") for line in lines]
     return _shaped(rows, 1) if len(rows) > 1 else None
 
 
-def _barred(lines: Sequence[str]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]] | None:
-    """The names stand above the first ruled line that has cells above it, the rows below."""
+def _barred(lines: Sequence[str]) -> _Made | None:
+    """The names stand above the first ruled line that has cells above it, the rows below; a rule alone has no names."""
     blocks: list[list[list[str]]] = [[]]
     for line in lines:
         if _RULE.match(line):
@@ -109,6 +138,8 @@ def _barred(lines: Sequence[str]) -> tuple[tuple[str, ...], tuple[tuple[str, ...
         else:
             blocks[-1].append(_cells(line))
     blocks = [block for block in blocks if block]
+    if len(blocks) == 1 and _RULE.match(lines[0]) and _BARS.search(lines[0]):
+        blocks.insert(0, [[""]])
     if len(blocks) < 2:
         return None
     header, body = blocks[0], blocks[1:]
@@ -131,7 +162,7 @@ def _joined(block: Sequence[Sequence[str]]) -> list[str]:
     return [" ".join(cell.strip() for cell in column if cell.strip()) for column in zip(*padded, strict=True)]
 
 
-def _shaped(rows: Sequence[Sequence[str]], header_lines: int) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+def _shaped(rows: Sequence[Sequence[str]], header_lines: int) -> _Made:
     """Pads, joins the lines of names, drops columns without any text, and joins wrapped first cells."""
     width = max(len(row) for row in rows)
     padded = [[*row, *[""] * (width - len(row))] for row in rows]
@@ -162,3 +193,6 @@ def _unwrapped(rows: Sequence[list[str]]) -> list[list[str]]:
         else:
             found.append(list(row))
     return found
+
+
+_SHAPES: Mapping[str, Callable[[Sequence[str]], _Made | None]] = {"tab": _tabbed, "bar": _barred, "blank": _aligned}

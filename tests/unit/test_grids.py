@@ -107,3 +107,20 @@ def test_bars_and_rules_of_other_things_are_no_table():
 def test_several_lines_of_names_in_a_file_of_cells():
     grid = make_grid([["TTFT", "TPOT"], ["ms", "ms"], ["1", "2"]], 2)
     assert (grid.header, grid.rows) == (("TTFT ms", "TPOT ms"), (("1", "2"),))
+
+
+def test_numbers_under_a_line_of_names():
+    text = (
+        "Statistics summary:\n             count      mean      max\n"
+        "ttft_ms        2.0  22195.78   229.05\ntpot_ms        2.0      nan     0.00\n\nend of it all\n"
+    )
+    (found,) = grids(text)
+    assert found.header == ("", "count", "mean", "max")
+    assert found.rows == (("ttft_ms", "2.0", "22195.78", "229.05"), ("tpot_ms", "2.0", "nan", "0.00"))
+    assert outside(text, [found]).split()[:2] == ["Statistics", "summary:"]
+
+
+def test_a_table_of_which_only_the_rule_is_left():
+    (found,) = grids("-- | -- | --\nRequest Throughput (req/sec): | 0.9765 | 0.9812\n")
+    assert found.header == ("", "", "")
+    assert found.rows == (("Request Throughput (req/sec):", "0.9765", "0.9812"),)

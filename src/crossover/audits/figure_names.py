@@ -49,7 +49,7 @@ QUANTITIES: dict[str, dict[str, str]] = {
             (
                 "total", "total_time", "duration", "benchmark_duration", "benchmark_time", "time_taken_for_tests",
                 "wall", "wall_time", "elapsed", "elapsed_time", "total_duration", "test_duration", "benchmark",
-                "time_taken", "total_test_time", "run_time",
+                "time_taken", "total_test_time", "run_time", "runtime",
             ),
             "total",
         ),
@@ -138,6 +138,7 @@ QUANTITIES: dict[str, dict[str, str]] = {
             (
                 "output_tokens", "output_tokens_per_request", "output_sequence_length", "output_length", "output_len",
                 "osl", "output_tok_per_req", "output_token_count", "outputtokens",
+                "output_num_tokens",
             ),
             "output_tokens",
         ),
@@ -145,6 +146,7 @@ QUANTITIES: dict[str, dict[str, str]] = {
             (
                 "input_tokens", "input_tokens_per_request", "input_sequence_length", "input_length", "input_len",
                 "isl", "input_tok_per_req", "prompt_length", "len_token_sequence", "inputtokens",
+                "input_num_tokens",
             ),
             "input_tokens",
         ),
@@ -161,7 +163,9 @@ QUANTITIES: dict[str, dict[str, str]] = {
             "concurrency",
         ),
         "concurrent_requests": "concurrent_requests",
-        **dict.fromkeys(("package_per_request", "packages_per_request", "events_per_request"), "events"),
+        **dict.fromkeys(
+            ("package_per_request", "packages_per_request", "events_per_request", "output_num_chunks"), "events"
+        ),
     },
 }  # fmt: skip
 

@@ -19,7 +19,7 @@ _NUMBER_WITH_UNIT = re.compile(r"^(?P<number>[-+]?[\d.,]+(?:[eE][-+]?\d+)?)\s*(?
 # Head of the second column of a table of pairs; any other one names a cell.
 _VALUE = frozenset({"", "value", "values", "result", "results"})
 _REMARK = re.compile(r"\s*\([^()]*\)\s*$")
-_EMPHASIS = re.compile(r"^[*_`~≈\s]+|[*_`\s]+$|(?<=\S)\*\*(?=\s)")
+_EMPHASIS = re.compile(r"^[*_`~≈\s]+|[*_`:\s]+$|(?<=\S)\*\*(?=\s)")
 
 
 class Cells:
@@ -135,12 +135,12 @@ def _with_units(grid: Grid) -> Grid:
 def _statistics(grid: Grid) -> list[tuple[str, str]] | None:
     """Reads a table with a statistic a column (`avg`, `p99`) or a row (`50%`); None for any other one.
 
-    A column `N` beside statistics is the size of the sample.
+    A column `N` or `count` beside statistics is the size of the sample.
     """
     header, rows = grid.header, grid.rows
     by_name = [n for n, name in enumerate(header) if n and statistic_of(name)]
     others = [n for n, name in enumerate(header) if n and name and n not in by_name]
-    sizes = {row[n] for n in others if header[n] == "N" for row in rows}
+    sizes = {row[n] for n in others if header[n] in ("N", "count") for row in rows}
     if by_name and (not others or len(by_name) > len(others)):
         header = (header[0], *(header[n] for n in by_name))
         rows = tuple((row[0], *(row[n] for n in by_name)) for row in rows)

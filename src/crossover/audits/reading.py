@@ -19,7 +19,7 @@ from crossover.errors import InputError
 from crossover.grids import grids, make_grid, outside
 
 # A comment sign, bullet or emphasis may stand before a name.
-_LINE = re.compile(r"^[\s#>*-]*(?P<name>[A-Za-z][^:|]*?)[\s*]*:[\s*]+(?P<value>\S.*?)\s*$")
+_LINE = re.compile(r"^[\s#>*-]*(?P<name>[A-Za-z][^:|]*?)[\s*]*(?::[\s*]+|\s=\s+)(?P<value>\S.*?)\s*$")
 _SHARE = re.compile(r"^(?P<number>\d[\d.,]*)\s+(?P<unit>[a-z /]+)$")
 
 

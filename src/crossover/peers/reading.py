@@ -64,7 +64,7 @@ def read_output(
     raise InputError(
         "not the output of a known client" if tool == "auto" else f"not the output of {tool}",
         file=file,
-        remedy=f"known are {', '.join(sorted(TOOLS))}",
+        remedy=f"known are {', '.join(sorted(TOOLS))}; `crossover audit` reads other tables too",
     )
 
 

@@ -261,3 +261,21 @@ def test_names_whose_unit_stands_behind_the_value_tell_the_layout_too(tmp_path):
 )
 def test_percentiles_below_ten_and_between_whole_ones(name, statistic):
     assert recognise(name).statistic == statistic
+
+
+def test_a_summary_as_pandas_prints_it(tmp_path):
+    text = (
+        "runtime_sec = 44.4\nrequests_per_sec = 0.045\n"
+        "                   count      mean      50%\n"
+        "ttft_ms              2.0  22195.78  22195.78\n"
+        "tpot_ms              2.0      0.00      0.00\n"
+        "latency_ms           2.0  22195.78  22195.78\n"
+        "output_num_tokens    2.0    100.00    100.00\n"
+    )
+    table = _read(tmp_path, text)
+    (cell,) = table.cells
+    assert (cell.requests, cell.interval("total").middle) == (2, 44.4)
+    found = [(finding.verdict, finding.subject) for finding in audit_table(table).findings]
+    assert ("missing", "client.mean tpot_ms") in found
+    assert ("missing", "client.50% tpot_ms") not in found
+    assert ("mislabelled", "client.mean ttft_ms") in found

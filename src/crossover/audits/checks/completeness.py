@@ -74,6 +74,10 @@ def _zeros(cell: Cell) -> Iterator[Finding]:
             continue
         if quantity in _GAPS and statistic != "mean" and _was_stamped(cell, quantity):
             continue
+        mean = cell.get(quantity)
+        if statistic != "mean" and mean is not None and mean.printed == 0:
+            # The finding on the mean says it for all statistics.
+            continue
         single = quantity in (*_GAPS, "tpot") and cell.output_tokens is not None and cell.output_tokens.high <= 1
         yield Finding(
             "missing",

@@ -39,7 +39,11 @@ def recognises(output: Output) -> bool:
 
 def read(output: Output) -> list[PeerReport]:
     tables = blocks(output.text, "Number of requests")
-    return [_report(table, output.version) for table in tables if "Request Throughput (req/sec)" in table]
+    return [
+        _report(table, output.version)
+        for table in tables
+        if number(table.get("Request Throughput (req/sec)")) is not None
+    ]
 
 
 def _report(table: dict[str, str], version: str | None) -> PeerReport:
