@@ -70,7 +70,7 @@ def assemble(reader: LogReader) -> EngineReport:
 _SIGNS = {
     "vllm": re.compile(
         r"(?:INFO|WARNING|ERROR|DEBUG) \d\d-\d\d \d\d:\d\d:\d\d "
-        r"\[?[\w/]{1,60}\.py:\d|\((?:APIServer|EngineCore|VllmWorker|Worker_|RayWorkerWrapper)"
+        r"\[?[\w/]{1,60}\.(?:py|rs):\d|\((?:APIServer|RustFrontend|EngineCore|VllmWorker|Worker_|RayWorkerWrapper)"
         r"|/vllm/(?:v1|engine|entrypoints|worker)/|\bvllm serve\b|vllm\.entrypoints"
     ),
     "sglang": re.compile(

@@ -36,7 +36,7 @@ def remember_error(builder: Builder, line: Line, error: str) -> None:
     if _GENERIC.search(error) or line.level in ("WARNING", "WARN", "INFO", "DEBUG"):
         return
     errors: deque[tuple[int, bool, str]] = builder.facts.setdefault("errors", deque(maxlen=_ERRORS))
-    frontend = (line.process or "").lower().startswith("apiserver")
+    frontend = (line.process or "").lower().startswith(("apiserver", "rustfrontend"))
     errors.append((line.number, frontend, error))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from crossover.logs.builder import Builder
 from crossover.logs.table import LogTable
-from crossover.logs.vllm import changes, config, limits, memory, problems, running, startup, usage, waterfall
+from crossover.logs.vllm import changes, config, frontend, limits, memory, problems, running, startup, usage, waterfall
 
 
 def finish(builder: Builder) -> None:
@@ -22,6 +22,7 @@ TABLE = LogTable(
     engine="vllm",
     kinds=(
         *running.KINDS,
+        *frontend.KINDS,
         *startup.KINDS,
         *memory.KINDS,
         *waterfall.KINDS,

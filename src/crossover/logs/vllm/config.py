@@ -94,9 +94,23 @@ def normalise(own: Iterable[tuple[str, Any]]) -> dict[str, Any]:
             continue
         if name in ("speculative_config", "compilation_config", "attention_config", "kernel_config"):
             common.update(_nested(name, value))
+        elif name in _V0_SPECULATION:
+            common.update(_v0_speculation(name, value))
         elif name in COMMON and not (name == "dtype" and value == "auto"):
             common[COMMON[name]] = value.removeprefix("torch.") if isinstance(value, str) else value
     return common
+
+
+_V0_SPECULATION = ("speculative_model", "num_speculative_tokens")
+
+
+def _v0_speculation(name: str, value: Any) -> dict[str, Any]:
+    """V0 had flat arguments: the model `[ngram]` is a method, any other one a draft model."""
+    if name == "num_speculative_tokens":
+        return {"speculative_tokens": value}
+    if value == "[ngram]":
+        return {"speculative_method": "ngram"}
+    return {"speculative_model": value}
 
 
 def _nested(name: str, value: Any) -> dict[str, Any]:
@@ -130,7 +144,12 @@ def asked(builder: Builder, line: Line, match: re.Match[str]) -> None:
         return
     builder.new_start()
     builder.facts.pop("shutdown", None)
-    pairs = {name: value for name, value in pairs.items() if not _secret(name)}
+    request(builder, pairs)
+
+
+def request(builder: Builder, asked_for: Mapping[str, Any]) -> None:
+    """Keeps what was asked for under vLLM's own names, without secrets, and configures the common ones."""
+    pairs = {name: value for name, value in asked_for.items() if not _secret(name)}
     builder.raw.setdefault("requested", {}).update(pairs)
     builder.configure(normalise(pairs.items()))
 
@@ -228,6 +247,13 @@ KINDS = (
         "max_num_batched_tokens=",
         r"[Cc]hunked prefill is enabled with max_num_batched_tokens=(\d+)\b",
         setting("max_batched_tokens", int),
+        figure=False,
+    ),
+    kind(
+        "defaults",
+        ("efaulting max_num_", "etting max_num_"),
+        r"(?:Default|Sett)ing max_num_(seqs|batched_tokens) to (\d+) for",
+        lambda builder, line, match: builder.config.setdefault(COMMON[f"max_num_{match[1]}"], int(match[2])),
         figure=False,
     ),
     kind(
