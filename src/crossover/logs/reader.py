@@ -272,14 +272,17 @@ def _spanning(
     width, last = len(whole), 0
     if width < _NARROWEST:
         return whole, match, 0
-    tight = whole
-    for more, last in _below(text, end, row.spans):  # noqa: B007 (the last one is wanted)
+    tight, ends = whole, []
+    for more, last in _below(text, end, row.spans):
         tight += more
+        ends.append((len(tight), last))
         if row.spans > _JOINED_LINES + 1 and len(more) != width:  # a long list: full lines, then the last one
             break
     longer = row.pattern.search(tight)
     long_list = row.spans > _JOINED_LINES + 1 and width <= _WIDEST
     if longer is not None and (longer.end() > width or long_list):
+        if not long_list:  # what stands below the statement's end is for other rows
+            last = next(place for size, place in ends if longer.end() <= size)
         return tight, longer, last
     return whole, match, 0
 
