@@ -21,17 +21,23 @@ with these intervals, so that rounding is never a fault; tolerances below come o
 
 ## What `crossover audit` reads
 
-YAML or JSON in the shape of `workflow/schemas/published.schema.json` (any part of it), CSV with a row or a column a
-cell, and the console output of `vllm bench serve`, SGLang's bench and evalscope. A figure is recognised by its name
-and unit: `ttft_p90_ms`, `P90 TTFT (ms)` and `p90 time to first token (ms)` are one figure. What is not recognised is
-listed as not used. A CSV or console output that does not state requests, concurrency or output tokens cannot be
-checked against them; write them into a YAML file under `workload`.
+YAML or JSON in the shape of `workflow/schemas/published.schema.json` (any part of it), a JSON list of records, CSV, and
+text with tables or `name: value` lines: Markdown, box drawing, `+---+` grids, tabs, pandas summaries, console output. A
+table may have a cell a row, a cell a column, a statistic a column or a row, or pairs; several lines of names; units in
+a column or behind the values. The formats of known clients ([peers](peers.md)) are read with their own meanings.
+
+A figure is recognised by its name and unit: `ttft_p90_ms`, `P90 TTFT (ms)` and `p90 time to first token (ms)` are one
+figure. What is not recognised is listed as not used, and a cell of which nothing could be checked with what it would
+have to state. What you know and the file does not say goes into options:
 
 ```
 crossover audit config/published/kimi-k3-b300.yaml
-crossover audit FILE --json      # {"findings": [...], "passed": [...], "not_used": [...], "attribution": {...}}
+crossover audit table.md --requests 10 --output-tokens 3000 --concurrency 10
+crossover audit FILE --json      # {"findings": [...], "passed": [...], "not_used": [...], "unchecked": {...}, ...}
 crossover audit FILE --strict    # exit status 1 if there is a fault
 ```
+
+A file of `data: {...}` lines is a saved stream: it says which event stops which clock.
 
 ## Verdicts
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crossover.audits import audit_table, make_table, read_table
+from crossover.audits import audit_table, make_table, read_table, with_workload
 
 CASES = Path(__file__).parents[2] / "cases"
 NAMES = sorted(path.parent.name for path in CASES.glob("*/audit.json"))
@@ -35,3 +35,12 @@ def test_two_clients_that_print_itl_by_other_definitions_are_kept_apart(tmp_path
     table = read_table(file)
     assert [cell.get("itl", "p50").printed for cell in table.cells] == [8.72, 3.20]
     assert audit_table(table).findings == ()
+
+
+def test_a_published_table_is_read_from_any_file_and_takes_what_it_lacks_from_outside(tmp_path):
+    (case,) = CASES.glob("71-*")
+    file = tmp_path / "input.txt"
+    file.write_text((case / "input.txt").read_text())
+    table = with_workload(read_table(file), {"requests": 10, "output_tokens": 3000, "concurrency": 10})
+    found = sorted([finding.verdict, finding.subject] for finding in audit_table(table).findings)
+    assert found == sorted(json.loads((case / "audit.json").read_text())["findings"])
