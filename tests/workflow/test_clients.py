@@ -173,16 +173,35 @@ def test_a_client_that_takes_the_server_down_costs_no_cell(tmp_path, monkeypatch
     assert len(list(plan.store.entries("deployment"))) == 2
 
 
-def test_an_environment_that_is_gone_is_told_and_not_installed(tmp_path, monkeypatch) -> None:
-    plan = plan_of(tmp_path, monkeypatch, clients=["guidellm"])
+def told_of(folder: Path, monkeypatch) -> dict[str, str]:
+    """Runs a cell with a client whose environment was prepared in `folder / "environment"`, as far as that is there.
+
+    Returns the kinds of steps that the plan finds missing, and what cell.json says of the client.
+    """
+    plan = plan_of(folder, monkeypatch, clients=["vllm-bench"])
     (key,) = (key for kind, key in plan.wanted_steps if kind == "client")
-    with plan.store.create("client", plan.steps["client", key].recipe, {"path": str(tmp_path / "gone")}) as place:
+    observed = {"path": str(folder / "environment")}
+    with plan.store.create("client", plan.steps["client", key].recipe, observed) as place:
         (place / "client.json").write_text("{}")
-    plan = plan_of(tmp_path, monkeypatch, clients=["guidellm"])
-    run(plan, tmp_path, {"guidellm": GOOD})
+    plan = plan_of(folder, monkeypatch, clients=["vllm-bench"])
+    missing = {step.kind for step in plan.missing_steps}
+    run(plan, folder, {"vllm-bench": GOOD})
     (cell,) = plan.deployments[0].cells
     facts = json.loads((plan.store.read("run", cell.run_key).path / "cell.json").read_text())
-    assert "gone/bin is gone; delete" in facts["clients"]["guidellm"]["reason"]
+    return {"missing": " ".join(sorted(missing)), **facts["clients"]["vllm-bench"]}
+
+
+def test_an_environment_that_was_deleted_is_installed_again(tmp_path, monkeypatch) -> None:
+    told = told_of(tmp_path, monkeypatch)
+    assert "client" in told["missing"]
+    assert (told["status"], told["version"]) == ("ok", "9.9")
+
+
+def test_an_environment_that_loses_its_commands_later_is_told_and_not_installed(tmp_path, monkeypatch) -> None:
+    (tmp_path / "environment").mkdir()
+    told = told_of(tmp_path, monkeypatch)
+    assert "client" not in told["missing"]
+    assert told["reason"].endswith("bin is gone; run again, which installs it before a server starts")
 
 
 @pytest.mark.parametrize(

@@ -119,9 +119,7 @@ def _run(session: Session, cell: CellSheet, store: Store, client: _Client, ours_
     environment = store.read("client", client.keys["client"])
     binaries = Path(environment.observed["path"]) / "bin"
     if not binaries.is_dir():
-        raise CrossoverError(
-            f"{binaries} is gone; delete {environment.path} and run again, which installs it before a server starts"
-        )
+        raise CrossoverError(f"{binaries} is gone; run again, which installs it before a server starts")
     prompts = store.read("prompts", client.keys["prompts"])
     endpoint, sampling = session.endpoint, Sampling(**cell.recipe["sampling"])
     run = PeerRun(

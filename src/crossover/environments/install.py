@@ -101,7 +101,9 @@ def _install(definition: EnvironmentDefinition, path: Path, tell: Progress) -> N
     pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input"]
     for step in definition.install:
         depth = [] if step.dependencies else ["--no-deps"]
-        _run([*pip, "install", *depth, "--requirement", str(step.requirements.absolute())], definition, tell)
+        # Python compiles what is imported, the first time: of an engine's or a client's packages that is a small part.
+        words = [*pip, "install", "--no-compile", *depth, "--requirement", str(step.requirements.absolute())]
+        _run(words, definition, tell)
     if definition.remove:
         _run([*pip, "uninstall", "--yes", *definition.remove], definition, tell)
     site = Path(_output([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]).strip())

@@ -22,6 +22,9 @@ from crossover.errors import CrossoverError
 from crossover.recipes.canonical import digest_of_file, key_of, normalise
 
 KINDS = ("weights", "image", "client", "prompts", "run", "deployment", "engine_report", "metrics")
+# Entries that tell where something was installed, as `path` of what was observed. Weights are not among them: their
+# files are looked for in this machine's cache too, and are checked one by one.
+INSTALLED = frozenset({"image", "client"})
 MANIFEST = "entry.json"
 QUARANTINE = "quarantine"
 
@@ -32,6 +35,8 @@ class EntryState(enum.Enum):
     PRESENT = "present"
     MISSING = "missing"
     ALTERED = "altered"
+    GONE = "gone"
+    """The entry is whole, but what it tells of is not on this machine (any more)."""
 
 
 class AlteredEntryError(CrossoverError):
@@ -76,7 +81,8 @@ class Store:
     def state(self, kind: str, key: str) -> EntryState:
         """Looks at an entry without reading its files, except those that were touched after it was written.
 
-        A file that is missing, or has another size, or was touched later and has other bytes, makes it ALTERED.
+        A file that is missing, or has another size, or was touched later and has other bytes, makes it ALTERED. An
+        environment or image file that was installed outside the store and is not there makes it GONE.
         """
         folder = self.path(kind, key)
         try:
@@ -95,7 +101,8 @@ class Store:
                 return EntryState.ALTERED
             if stat.st_mtime_ns > written_ns and digest_of_file(folder / name) != facts["sha256"]:
                 return EntryState.ALTERED
-        return EntryState.PRESENT
+        installed = entry.observed.get("path") if kind in INSTALLED else None
+        return EntryState.PRESENT if installed is None or Path(str(installed)).exists() else EntryState.GONE
 
     def read(self, kind: str, key: str) -> Entry:
         """Returns an entry after checking the digest of each of its files.
@@ -152,7 +159,7 @@ class Store:
         try:
             yield staging
             _write_manifest(staging, kind, key, recipe, observed)
-            if self.state(kind, key) is EntryState.ALTERED:
+            if self.state(kind, key) in (EntryState.ALTERED, EntryState.GONE):
                 self.quarantine(kind, key)
             with contextlib.suppress(OSError):
                 staging.rename(place)

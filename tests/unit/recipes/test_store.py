@@ -143,3 +143,24 @@ def test_a_damaged_entry_is_not_taken(store, tmp_path) -> None:
     file.write_bytes(raw.replace(b"data\0", b"dat4\0", 1))
     with pytest.raises(CrossoverError, match="damaged"):
         import_entries(Store(tmp_path / "other"), file)
+
+
+@pytest.mark.parametrize("kind", ["image", "client"])
+def test_an_entry_whose_installation_is_gone_is_made_again(store, tmp_path, kind) -> None:
+    place = tmp_path / "environment"
+    place.mkdir()
+
+    def install() -> None:
+        with store.create(kind, RECIPE, {"path": str(place)}) as folder:
+            (folder / "facts.json").write_text("{}")
+
+    install()
+    assert store.state(kind, KEY) is EntryState.PRESENT
+    place.rmdir()
+    assert store.state(kind, KEY) is EntryState.GONE
+    assert not store.has(kind, KEY)
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    install()
+    assert store.read(kind, KEY).observed == {"path": str(place)}
+    assert store.has(kind, KEY)
