@@ -142,6 +142,18 @@ def test_the_sources_of_a_healthy_server_agree(vllm, sglang) -> None:
     assert [name for name, one in {**vllm, **sglang}.items() if one.disagree] == []
 
 
+def test_a_server_without_development_endpoints_has_its_log_and_its_metrics() -> None:
+    """The log says 2,097,152 tokens and 512.00x, the labels 16384 blocks of 128 tokens: the same."""
+    log = CASES / "real-vllm-0.32.0-plain" / "input.txt"
+    found = merged("vllm", "vllm-0.32.0-plain", log, {}, {"arguments": {"max-model-len": 4096, "block-size": 16}})
+    assert found["kv_cache_tokens"].stated == (("/metrics", 2097152), ("log", 2097152))
+    assert found["max_concurrency"].stated == (("/metrics", 512.0), ("log", 512.0))
+    assert found["kv_cache_blocks"].value * found["block_size"].value == 2097152
+    assert (found["block_size"].verdict, found["block_size"].value) == ("changed", 128)
+    assert found["max_model_len"].verdict == "as asked"
+    assert [name for name, one in found.items() if one.disagree] == []
+
+
 def verdicts(found: dict) -> dict[str, str]:
     return {f"{one.flag}: {name}": one.verdict for name, one in found.items() if one.verdict}
 
