@@ -305,10 +305,9 @@ KINDS: tuple[LineKind, ...] = (
     kind(
         "limits",
         "max_total_num_tokens=",
-        r"(?<![\w.])max_total_num_tokens=(\d{1,15})(?:, {0,40}\w+=-?[\d.]+(?: ?GB)?){0,12}",
+        r"(?<![\w.])max_total_num_tokens=(\d{1,15})(?!\d)(?:, {0,40}\w+=-?[\d.]+(?: ?GB)?){0,12}+(?!, *$)",
         _limits,
         figure=False,
-        spans=3,
     ),
     kind(
         "context_above_pool",
