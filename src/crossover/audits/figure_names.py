@@ -125,7 +125,7 @@ QUANTITIES: dict[str, dict[str, str]] = {
             (
                 "requests", "successful_requests", "completed", "succeed_requests", "success_requests",
                 "completed_requests", "successful", "request_count", "num_requests", "number_of_requests",
-                "number_of_completed_requests", "n_req", "num_prompts",
+                "number_of_completed_requests", "n_req", "success",
             ),
             "requests",
         ),
@@ -134,6 +134,9 @@ QUANTITIES: dict[str, dict[str, str]] = {
             "failed",
         ),
         **dict.fromkeys(("incomplete", "incomplete_requests"), "incomplete"),
+        **dict.fromkeys(
+            ("total_requests", "num_prompts", "expected_number_of_requests", "requests_made"), "made_requests"
+        ),
         **dict.fromkeys(
             (
                 "output_tokens", "output_tokens_per_request", "output_sequence_length", "output_length", "output_len",
@@ -154,7 +157,7 @@ QUANTITIES: dict[str, dict[str, str]] = {
         **dict.fromkeys(("total_output_tokens", "total_generated_tokens"), "total_output_tokens"),
         "total_generated_tokens_retokenized": "total_retokenized",
         "total_input_tokens": "total_input_tokens",
-        **dict.fromkeys(("request_concurrency", "concurrency_limit", "number_of_concurrency"), "max_concurrency"),
+        **dict.fromkeys(("request_concurrency", "reqeuest_concurrency", "concurrency_limit", "number_of_concurrency"), "max_concurrency"),
         **dict.fromkeys(
             (
                 "concurrency", "requests_concurrency", "request_stats_concurrency", "conc", "concur",

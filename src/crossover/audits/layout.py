@@ -30,7 +30,7 @@ class Cells:
 
     def add(self, pairs: Iterable[tuple[str, Any]]) -> None:
         """Adds figures to the open unnamed cell; a figure that comes again begins another one."""
-        for name, value in pairs:
+        for name, value in (part for pair in pairs for part in _parts(*pair)):
             key, kept = _value(name, value)
             if not self._found or self._found[-1][0] is not None:
                 self._found.append((None, {}))
@@ -72,6 +72,14 @@ class Cells:
             key = name if name is not None else f"block-{position + 1}"
             client[key if key not in client else f"{key}-{position + 1}"] = pairs
         return {"client": client} if client else {}
+
+
+def _parts(name: str, value: Any) -> Iterable[tuple[str, Any]]:
+    """Splits `Total / Success / Failed: 203 / 200 / 3`; the first of such names is that of all requests."""
+    names, values = name.split(" / "), value.split(" / ") if isinstance(value, str) else []
+    if len(names) != len(values) or len(names) < 2:
+        return [(name, value)]
+    return zip((f"{part} requests" for part in names), values, strict=True)
 
 
 def _value(name: str, value: Any) -> tuple[str, Any]:

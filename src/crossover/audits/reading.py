@@ -20,6 +20,7 @@ from crossover.grids import grids, make_grid, outside
 
 # A comment sign, bullet or emphasis may stand before a name.
 _LINE = re.compile(r"^[\s#>*-]*(?P<name>[A-Za-z][^:|]*?)[\s*]*(?::[\s*]+|\s=\s+)(?P<value>\S.*?)\s*$")
+_PROMPTS = re.compile(r"\bnum[-_]prompts?[ =]\"?(\d+)")
 _SHARE = re.compile(r"^(?P<number>\d[\d.,]*)\s+(?P<unit>[a-z /]+)$")
 
 
@@ -146,6 +147,10 @@ def _read_text(text: str, path: Path) -> tuple[Any, str | None]:
         cells.add_grid(table)
     cells.drop_unrecognised()
     document = cells.document()
+    prompts = set(_PROMPTS.findall(text))
+    if document and len(prompts) == 1:
+        # The command stands above the table: so many requests were to be made in every run.
+        document = {**document, "workload": {"requests": int(prompts.pop())}}
     if not document:
         raise InputError("no figure was recognised", file=path, remedy="give YAML, JSON, CSV or console output")
     # evalscope documents its figures as seconds and prints no unit.

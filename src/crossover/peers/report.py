@@ -57,6 +57,7 @@ class PeerReport:
         duration_s: of the run, as printed.
         prompt_tokens: total.
         completion_tokens: total of successful requests.
+        made_requests: how many were made or were to be made, where the output tells that beside the outcomes.
         mean_prompt_tokens, mean_completion_tokens: of a request, where the output has no total to divide.
         concurrency: asked for; None where not set or not told.
         achieved_concurrency: as the tool reports it.
@@ -76,6 +77,7 @@ class PeerReport:
     duration_s: float | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    made_requests: int | None = None
     mean_prompt_tokens: float | None = None
     mean_completion_tokens: float | None = None
     concurrency: int | None = None
@@ -185,6 +187,7 @@ class PeerReport:
             "requests": self.requests.ok,
             "failed": self.requests.failed,
             "incomplete": self.requests.incomplete,
+            "total_requests": self.made_requests,
             "total_s": printed(self.duration_s),
             "total_input_tokens": self.prompt_tokens,
             "total_output_tokens": self.completion_tokens,

@@ -279,3 +279,18 @@ def test_a_summary_as_pandas_prints_it(tmp_path):
     assert ("missing", "client.mean tpot_ms") in found
     assert ("missing", "client.50% tpot_ms") not in found
     assert ("mislabelled", "client.mean ttft_ms") in found
+
+
+def test_requests_that_are_in_no_count(tmp_path):
+    text = "Successful requests: 1648\nBenchmark duration (s): 170.41\n"
+    (finding,) = audit_table(_read(tmp_path, "bench --num-prompts 3000 --seed 1\n" + text)).findings
+    assert (finding.verdict, finding.reported, finding.bound) == ("incomplete", 1648, 3000)
+    # 40 of them are told to have failed; with two numbers of prompts in the text none is that of the run.
+    told = audit_table(_read(tmp_path, "num_prompts=1688\n" + text + "Failed requests: 40\n")).findings
+    assert [finding.subject for finding in told] == ["client.Failed requests"]
+    assert audit_table(_read(tmp_path, "num_prompts=1\nnum_prompts=3000\n" + text)).findings == ()
+
+
+def test_three_counts_in_one_line(tmp_path):
+    (cell,) = _read(tmp_path, "| Metric | Value |\n|---|---|\n| Total / Success / Failed | 203 / 200 / 3 |\n").cells
+    assert [cell.get(name).printed for name in ("made_requests", "requests", "failed")] == [203, 200, 3]

@@ -53,6 +53,7 @@ def check_table(table: Table) -> Iterator[Finding]:
                     0,
                     "repeat the cell, or report these figures with the number beside them",
                 )
+        yield from _lost(cell)
         yield from _zeros(cell)
         for path in cell.missing:
             yield Finding(
@@ -63,6 +64,25 @@ def check_table(table: Table) -> Iterator[Finding]:
                 None,
                 "leave the figure out, or measure it",
             )
+
+
+def _lost(cell: Cell) -> Iterator[Finding]:
+    """Requests that were made and are in no count of the output."""
+    made, done = cell.get("made_requests"), cell.get("requests")
+    asked = float(made.printed) if made is not None else cell.workload.get("requests")
+    if asked is None or done is None:
+        return
+    told = sum(float(figure.printed) for name in ("failed", "incomplete") if (figure := cell.get(name)) is not None)
+    silent = asked - float(done.printed) - told
+    if silent > 0:
+        yield Finding(
+            "incomplete",
+            done.path,
+            f"{done.printed:g} of {asked:g} requests succeeded, {silent:g} are in no count: averages are over the rest",
+            plain(done.printed),
+            plain(asked),
+            "repeat the run, or report these figures with the number beside them",
+        )
 
 
 _DID = {"failed": "failed", "incomplete": "did not finish"}

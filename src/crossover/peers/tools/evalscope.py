@@ -121,6 +121,7 @@ def _report(values: Values, percentiles: Sequence[Figure], output: Output) -> Pe
         tool="evalscope",
         version=output.version,
         requests=Requests(ok, _count(plain.get("failed"))),
+        made_requests=_count(plain.get("total")),
         duration_s=plain.get("duration"),
         prompt_tokens=_total(ok, plain.get("input_tokens")),
         completion_tokens=_total(ok, plain.get("output_tokens")),

@@ -104,6 +104,7 @@ def _from_json(data: Mapping[str, Any], output: Output) -> PeerReport:
         prompt_tokens=count(data.get("total_input_tokens")),
         completion_tokens=count(data.get("total_output_tokens")),
         concurrency=count(data.get("max_concurrency")),
+        made_requests=count(data.get("num_prompts")),
         figures=(
             *_json_figures(data),
             *_acceptance("spec_decode_acceptance_rate", amount(data.get("spec_decode_acceptance_rate"))),
