@@ -116,13 +116,27 @@ def test_layout_may_change_within_one_log() -> None:
     assert [row.accept_rate for row in report.decode_batches] == [None, None, None, 0.33, 0.14] * 2
 
 
-def test_a_broken_or_shorter_line_hides_nothing_of_later_ones() -> None:
-    """Its layout lacks a figure that later lines have: it must not be theirs."""
-    whole = PREFILL["0.5.9, throughput before the graph"][0]
-    broken, shorter = whole.replace("#cached-token: 0", "#cached-token: "), whole[: whole.index(", input")]
-    for odd in (broken, shorter):
-        first, second = report_of(odd, whole).to_dict()["prefill_batches"]
-        assert second == {**first, "cached_tokens": 0, "graph": False, "prefill_tok_s": 9000.5}
+HYBRID = DECODE["0.5.12, hybrid"][0]
+EARLY = PREFILL["0.5.9, throughput before the graph"][0]
+LATE = PREFILL["0.5.23, replay, image queue, device timer"][0]
+
+
+@pytest.mark.parametrize(
+    ("odd", "whole"),
+    [
+        (EARLY.replace("#cached-token: 0", "#cached-token: "), EARLY),
+        (HYBRID[: HYBRID.index(".13, accept len")], HYBRID),
+        (HYBRID[: HYBRID.index("0.13, accept len")], HYBRID),
+        (HYBRID.replace("gen throughput (token/s): 64.20, ", ""), HYBRID),
+        (HYBRID.replace("mamba num: 8", "mamba num: 8, #new key: 1.2"), HYBRID),
+        (LATE.partition(", input")[0], LATE),
+    ],
+)
+def test_the_layout_of_an_odd_line_hides_nothing_of_later_ones(odd: str, whole: str) -> None:
+    """Whatever a broken, shorter or other line lacks, the line after it is read as if it stood alone."""
+    alone, after = report_of(whole), report_of(odd, whole)
+    for name in ("prefill_batches", "decode_batches"):
+        assert list(getattr(alone, name)) == list(getattr(after, name))[-len(getattr(alone, name)) :]
 
 
 def decode(second: int, rank: str, running: int = 8, tokens: int = 100, rate: float = 50.0) -> str:

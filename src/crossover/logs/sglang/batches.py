@@ -91,10 +91,10 @@ class Layout:
             field, pattern = self._names.get(match[1], ("", ""))
             valued = re.match(pattern, match[2]) if field else None
             if field and valued is None:  # only lines that are broken in the same way have this layout
-                pieces.append(re.escape(match[0]))
+                pieces.append(re.escape(match[0]) + r"(?![^,\s])")
                 continue
             if valued is None or self._place[field] in self._order:
-                pieces.append(re.escape(match[1]) + r": ?[^,\s]*")
+                pieces.append(re.escape(match[1]) + r": ?+[^,\s]*+")
                 continue
             place, reader = self._place[field], _READ[pattern]
             values[place] = reader(valued[1])
