@@ -256,3 +256,20 @@ def test_prefixes_of_what_runs_the_server(name: str) -> None:
 def test_rank_tags_in_any_order(tags: str, rank: dict[str, int]) -> None:
     (row,) = report_of(decode(26, tags)).decode_batches
     assert row.rank == rank
+
+
+def test_line_that_somebody_shortened_gives_what_it_has() -> None:
+    """A value of two decimals, or a word, is whole at the end of a line; anything else may have been cut."""
+    report = read_log(
+        [
+            "Decode batch, #running-req: 1, #token: 23128, gen throughput (token/s): 54.17",
+            "Decode batch, #running-req: 1, #token: 104, cuda graph: True",
+            "Decode batch, #running-req: 4, #token: 1000, token usage: 0.1",
+            "Prefill batch, #new-token: 44, #cached-token: 0, cuda graph: False",
+        ],
+        "sglang",
+    )
+    found = [(row.running, row.tokens, row.kv_usage, row.graph, row.decode_tok_s) for row in report.decode_batches]
+    assert found == [(1, 23128, None, None, 54.17), (1, 104, None, True, None), (4, 1000, None, None, None)]
+    (prefill,) = report.prefill_batches
+    assert (prefill.new_seq, prefill.new_tokens, prefill.cached_tokens, prefill.graph) == (None, 44, 0, False)

@@ -415,3 +415,42 @@ The server is fired up and ready to roll!
     assert (start.kv_cache_tokens, start.chunked_prefill_tokens, start.max_running_requests) == (1557504, 1024, 8)
     assert (start.context_length, start.ready_seen) == (8192, True)
     assert {item.item: item.gib for item in report.memory} == {"remaining": 3.39}
+
+
+def test_lines_that_somebody_broke_after_a_comma() -> None:
+    """Figures go on below the comma; the sizes of both pools stand in one line, and their own lines are missing."""
+    report = report_of("""
+Load weight end. elapsed=2415.46 s, type=Gemma4ForConditionalGeneration,
+avail mem=97.30 GB, mem usage=15.56 GB.
+SWAKVPool mem usage: 79.94 GB, swa size: 798276, full size: 997846
+Capture target decode CUDA graph end. elapsed=22.18 s, mem usage=1.91 GB,
+avail mem=14.18 GB.
+Engine startup timings (s): load_weight=2415.46, scheduler_e2e=2456.47,
+tokenizer_e2e=2461.44
+""")
+    assert [(pool.name, pool.tokens, pool.gib) for pool in report.pools] == [
+        ("target", 997846, None),
+        ("swa", 798276, None),
+    ]
+    items = {item.item: item.gib for item in report.memory}
+    assert items == {"weights": 15.56, "kv_cache": 79.94, "cuda_graph": 1.91, "remaining": 14.18}
+    assert (report.startup.model_load_s, report.startup.engine_init_s) == (2415.46, 2456.47)
+    assert report.unparsed == 0
+
+
+def test_bar_of_the_capture_stands_in_where_no_line_has_a_time() -> None:
+    """41 s for twelve sizes; with the engine's own timings those count."""
+    bar = "Capturing batches (bs=1 avail_mem=5.37 GB): 100%|██████| 12/12 [00:41<00:00,  3.4s/it]"
+    alone = report_of(bar)
+    assert (alone.startup.graph_capture_s, alone.startup.graph_count) == (41.0, 12)
+    both = report_of(bar + "\nEngine startup timings (s): load_weight=4.08, cuda_graph={decode=42.70}")
+    assert both.startup.graph_capture_s == 42.7
+
+
+def test_model_on_a_mac() -> None:
+    report = report_of("""
+MLX model loaded in 0.74s
+Engine startup timings (s): load_weight=0.00, kv_cache_allocation=0.00, scheduler_e2e=2.88, tokenizer_e2e=8.80
+""")
+    start = report.startup
+    assert (start.weights_load_s, start.model_load_s, start.engine_init_s) == (0.74, 0.74, 2.88)

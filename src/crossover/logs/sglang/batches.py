@@ -231,6 +231,9 @@ def _if_whole(handler: Callable[[Builder, Line, re.Match[str]], bool]) -> Callab
     return handle
 
 
+# A pair is whole where another one follows, or where its value cannot go on: two decimals, or a word.
+_WHOLE_END = r"(?:(?:\.\d\d|: True|: False)(?= *$)|(?=, ))"
+
 KINDS: tuple[LineKind, ...] = (
     kind(
         "prefill_batch",
@@ -248,7 +251,9 @@ KINDS: tuple[LineKind, ...] = (
     kind(
         "prefill_batch_cut",
         "Prefill batch",
-        r"Prefill batch(?: \[\d+\])?(?:\(mixed #running-req: (\d+)\))?[.,]? +(#new-seq: .*), ",
+        r"Prefill batch(?: \[\d+\])?(?:\(mixed #running-req: (\d+)\))?[.,]? +(#new-(?:seq|token): .*"
+        + _WHOLE_END
+        + ")",
         _on_cut("prefill", _on_prefill),
         figure=False,
         joins=False,
@@ -257,7 +262,7 @@ KINDS: tuple[LineKind, ...] = (
     kind(
         "decode_batch_cut",
         "Decode batch",
-        r"Decode batch(?: \[\d+\])?()[.,] +(#running-req: .*), ",
+        r"Decode batch(?: \[\d+\])?()[.,] +(#running-req: .*" + _WHOLE_END + ")",
         _on_cut("decode", _on_decode),
         figure=False,
         joins=False,

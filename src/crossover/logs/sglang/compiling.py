@@ -6,13 +6,11 @@ import re
 
 from crossover.logs.builder import Builder, rank_label
 from crossover.logs.lines import Line
-from crossover.logs.sglang.startup import Bars, elapsed_between, start_of
+from crossover.logs.sglang.bars import BAR, COMPILING, DEEP_GEMM, STATE, WEIGHTS, note
+from crossover.logs.sglang.startup import elapsed_between, start_of
 from crossover.logs.table import LineKind, kind
 
-WEIGHTS, COMPILING, DEEP_GEMM = "weights", "compiling", "deep_gemm"
 _LABELS = {"Compiling num tokens": COMPILING, "DeepGEMM warmup": DEEP_GEMM}
-_STATE = r" *\| *(?P<done>\d{1,7})/(?P<total>\d{1,7}) \[(?P<clock>[\d:]{4,11})<"
-_BAR = r"[^|\n]{0,80}\|[^|\n]{0,400}" + _STATE
 _SHARDS = (
     "Loading safetensors checkpoint shards",
     "Loading pt checkpoint shards",
@@ -23,14 +21,6 @@ _SHARDS = (
 )
 
 
-def _seconds(clock: str) -> float:
-    """Returns the seconds of a bar's clock, `MM:SS` or `H:MM:SS`."""
-    total = 0.0
-    for part in clock.split(":"):
-        total = total * 60 + int(part or 0)
-    return total
-
-
 def _no_vote(builder: Builder) -> None:
     """vLLM prints the same, so it does not tell whose log this is."""
     builder.votes -= 1
@@ -38,8 +28,7 @@ def _no_vote(builder: Builder) -> None:
 
 def _drawn(builder: Builder, label: str, match: re.Match[str]) -> None:
     _no_vote(builder)
-    bars = start_of(builder).bars.setdefault(label, Bars())
-    bars.drawn(int(match["done"]), int(match["total"]), _seconds(match["clock"]))
+    note(start_of(builder).bars, label, match)
 
 
 def _bar(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -79,11 +68,11 @@ KINDS: tuple[LineKind, ...] = (
         _compiled,
         figure=False,
     ),
-    kind("bar", tuple(_LABELS), rf"(?P<label>{'|'.join(_LABELS)}){_BAR}", _bar, figure=False, joins=False),
+    kind("bar", tuple(_LABELS), rf"(?P<label>{'|'.join(_LABELS)}){BAR}", _bar, figure=False, joins=False),
     kind(
         "shards",
         _SHARDS,
-        rf"(?:{'|'.join(_SHARDS)}): *\d{{1,3}}% Completed{_STATE}",
+        rf"(?:{'|'.join(_SHARDS)}): *\d{{1,3}}% Completed{STATE}",
         _shards,
         figure=False,
         joins=False,

@@ -6,8 +6,8 @@ from typing import Any
 
 from crossover.logs.builder import Builder
 from crossover.logs.model import MemoryItem, Pool
+from crossover.logs.sglang.bars import CAPTURING, COMPILING, DEEP_GEMM, WEIGHTS
 from crossover.logs.sglang.batches import Batches, flush
-from crossover.logs.sglang.compiling import COMPILING, DEEP_GEMM, WEIGHTS
 from crossover.logs.sglang.graphs import is_secondary
 from crossover.logs.sglang.startup import KvLine, RankStart, Start, start_of
 
@@ -50,6 +50,9 @@ def pools_of(at: RankStart) -> dict[str, KvLine]:
             found[name] = KvLine("", found[name].tokens, _plus(found[name].gib, line.gib), line.reserved)
         else:
             found[name] = line
+    if not at.kv and at.swa_tokens is not None:  # their own lines are missing: the sizes alone are known
+        found = {"target": KvLine("full", at.full_tokens, None)} if at.full_tokens is not None else {}
+        found["swa"] = KvLine("swa", at.swa_tokens, None)
     if at.final_target:
         found["target"] = at.final_target
     if at.final_draft:
@@ -179,9 +182,10 @@ def _bars(builder: Builder, start: Start) -> None:
     The bar of compiling covers the graphs that are stated one by one, so the longer of the two counts.
     """
     taken = {label: sum(bars.seconds.values()) for label, bars in start.bars.items() if bars.seconds}
-    builder.per_rank.pop("weights_load_s", None)
-    if WEIGHTS in taken and not builder.summed.get("weights_load_s"):
-        builder.per_rank["weights_load_s"] = {None: taken[WEIGHTS]}
+    for name, label in (("weights_load_s", WEIGHTS), ("graph_capture_s", CAPTURING)):
+        builder.per_rank.pop(name, None)
+        if label in taken and not builder.summed.get(name):
+            builder.per_rank[name] = {None: taken[label]}
     if COMPILING in taken:
         builder.per_rank["compile_s"] = {None: taken[COMPILING]}
     if DEEP_GEMM in taken:

@@ -9,6 +9,7 @@ import re
 
 from crossover.logs.builder import Builder
 from crossover.logs.lines import Line
+from crossover.logs.sglang.bars import BAR, CAPTURING, note
 from crossover.logs.sglang.startup import ELAPSED, LEFT, USED, at_rank, number, start_of
 from crossover.logs.table import LineKind, kind
 
@@ -75,7 +76,8 @@ def _capture_condensed(builder: Builder, line: Line, match: re.Match[str]) -> No
 def _capture_bar(builder: Builder, line: Line, match: re.Match[str]) -> None:
     start = start_of(builder)
     if start.graph_count is None:
-        start.graph_count = int(match[1])
+        start.graph_count = int(match["total"])
+    note(start.bars, CAPTURING, match)
 
 
 KINDS: tuple[LineKind, ...] = (
@@ -90,7 +92,7 @@ KINDS: tuple[LineKind, ...] = (
     kind(
         "capture_end",
         ("graph end", "draft extend end"),
-        r"Capture (?P<name>[\w ()-]{1,60}?) end\.(?P<rest>.*)",
+        r"Capture (?P<name>[\w ()-]{1,60}?) end\.(?P<rest>.*)(?<!,) *$",
         _capture_end,
     ),
     kind(
@@ -109,7 +111,7 @@ KINDS: tuple[LineKind, ...] = (
     kind(
         "capture_bar",
         "Capturing batches",
-        r"Capturing batches[^|\n]{0,60}\|[^|\n]{0,200}\| *\d+/(\d{1,5}) \[",
+        r"Capturing batches" + BAR,
         _capture_bar,
         figure=False,
         joins=False,

@@ -82,9 +82,12 @@ def _mamba_rings(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 
 def _swa_pool(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """Both pools of a sliding-window model together; a draft model has one of its own after it."""
     at = at_rank(builder, line)
     if at.swa_tokens is None:
-        at.full_tokens, at.swa_tokens = int(match[2]), int(match[1])
+        at.full_tokens, at.swa_tokens = int(match["full"]), int(match["swa"])
+    if match["gib"] and at.unified_gib is None:
+        at.unified_gib = float(match["gib"])
 
 
 def _unified(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -135,7 +138,8 @@ KINDS: tuple[LineKind, ...] = (
     kind(
         "swa_pool",
         "SWAKVPool",
-        r"SWAKVPool (?:mem usage|VA upper bound): \d+(?:\.\d+)? GB, swa size: (\d{1,15}), full size: (\d{1,15})",
+        r"SWAKVPool (?:mem usage: (?P<gib>\d+(?:\.\d+)?)|VA upper bound: [\d.]+) GB, "
+        r"swa size: (?P<swa>\d{1,15}), full size: (?P<full>\d{1,15})",
         _swa_pool,
     ),
     kind(

@@ -12,6 +12,7 @@ from typing import Any
 from crossover.logs.builder import Builder, rank_label
 from crossover.logs.incidents import Kind
 from crossover.logs.lines import Line
+from crossover.logs.sglang.bars import Bars
 from crossover.logs.table import LineKind, kind
 
 ELAPSED = re.compile(r"(?:Time elapsed: |elapsed=)(\d+(?:\.\d+)?) ?s\b")
@@ -63,23 +64,6 @@ class RankStart:
     capture_began_gib: float | None = None
     draft_captures: int = 0
     left_gib: float | None = None
-
-
-@dataclass(slots=True)
-class Bars:
-    """Progress bars with one label: each is drawn many times, and its last drawing tells how long it took."""
-
-    number: int = 0
-    last: tuple[int, int] = (0, 0)
-    seconds: dict[int, float] = field(default_factory=dict)
-
-    def drawn(self, done: int, total: int, seconds: float) -> None:
-        """Takes one drawing; a bar that stands lower than the one before, or has another end, is the next one."""
-        if done < self.last[0] or (total != self.last[1] and self.last[1]):
-            self.number += 1
-        self.last = (done, total)
-        if done == total > 0:
-            self.seconds[self.number] = max(seconds, self.seconds.get(self.number, 0.0))
 
 
 @dataclass(slots=True)
@@ -146,6 +130,11 @@ def _reading(builder: Builder, line: Line, match: re.Match[str]) -> None:
     at = at_rank(builder, line)
     at.reading_s = float(match[1])
     builder.add_at_rank("weights_load_s", line, f"load {at.loads + 1}", at.reading_s)
+
+
+def _loaded_by_mlx(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    for name in ("weights_load_s", "model_load_s"):
+        builder.add_at_rank(name, line, "mlx", float(match[1]))
 
 
 def _may_begin(builder: Builder) -> None:
@@ -289,6 +278,7 @@ KINDS: tuple[LineKind, ...] = (
         _reading,
         figure=False,
     ),
+    kind("mlx_loaded", "MLX model loaded in", r"MLX model loaded in (\d+\.\d+) ?s\b", _loaded_by_mlx),
     kind(
         "load_end",
         "Load weight end",
@@ -315,7 +305,7 @@ KINDS: tuple[LineKind, ...] = (
         r"KV pool holds (\d{1,15}) tokens, fewer than --context-length (\d{1,15})",
         _context_above_pool,
     ),
-    kind("timings", "Engine startup timings", r"Engine startup timings \(s\): (.*)", _timings),
+    kind("timings", "Engine startup timings", r"Engine startup timings \(s\): (.*)(?<!,) *$", _timings),
     kind(
         "ready",
         "fired up and ready to roll",
