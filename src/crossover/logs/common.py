@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from crossover.logs import refusals
+from crossover.logs import ray, refusals
 from crossover.logs.builder import Builder, rank_label
 from crossover.logs.crash import remember_error
 from crossover.logs.diagnoses import evidence_kinds
@@ -151,8 +151,8 @@ KINDS = (
     kind(
         "out_of_memory",
         ("out of memory", "OutOfMemoryError", "cudaErrorMemoryAllocation"),
-        r"(?:CUDA|HIP|NPU|XPU) (?:error: )?out of memory|[Cc]uda failure (?:\d{1,4} )?'out of memory'|OutOfMemoryError"
-        r"|cudaErrorMemoryAllocation|Out of memory: Killed",
+        r"(?:CUDA|HIP|NPU|XPU) (?:error: )?out of memory|[Cc]uda failure (?:\d{1,4} )?'out of memory'"
+        r"|(?<!ray\.exceptions\.)OutOfMemoryError|cudaErrorMemoryAllocation|Out of memory: Killed",
         event(Kind.OUT_OF_MEMORY, each_process=True, cause=True),
         figure=False,
         joins=False,
@@ -292,4 +292,4 @@ KINDS = (
         joins=False,
     ),
 )
-TABLE = LogTable(engine=None, kinds=(*KINDS, *refusals.KINDS, *evidence_kinds()))
+TABLE = LogTable(engine=None, kinds=(*KINDS, *ray.KINDS, *refusals.KINDS, *evidence_kinds()))

@@ -53,6 +53,7 @@ class Kind(StrEnum):
     PORT_IN_USE = "port_in_use"
     SHM_TOO_SMALL = "shm_too_small"
     GPU_OCCUPIED = "gpu_occupied"
+    RESOURCES_MISSING = "resources_missing"
     ENGINE_DIED = "engine_died"
     SCHEDULER_EXCEPTION = "scheduler_exception"
     KILLED = "killed"
@@ -118,6 +119,7 @@ CATALOGUE: Mapping[Kind, Entry] = {
     Kind.GPU_OCCUPIED: Entry(
         _E, "the GPUs have unequal free memory: another process is on them; stop it before measuring"
     ),
+    Kind.RESOURCES_MISSING: Entry(_E, "fewer devices than the parallel sizes ask for: lower them, or add nodes"),
     Kind.ENGINE_DIED: Entry(_E, "look at the root cause above this line"),
     Kind.KILLED: Entry(_E, "killed from outside: check the exit code (137 = out of host memory) and the kernel log"),
     Kind.HEALTH_CHECK_FAILED: Entry(_E, "the server stopped answering: look at what runs at that time"),

@@ -343,10 +343,17 @@ _PREFIX = re.compile(
 )
 
 
+_ANY_HEAD = re.compile(  # of vLLM, whatever a collector put before it
+    r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w/]{1,60}\.(?:py|rs):\d+\]\s*"
+)
+
+
 def message_of(text: str) -> str:
     """Returns a line without prefixes and padding, at most 300 characters."""
     short = text[:1000].rstrip(" \t│┃║|")
-    body = short[match.end() :] if (match := _PREFIX.match(short)) else short
+    head = _ANY_HEAD.search(short, 0, 300)
+    match = head or _PREFIX.match(short)
+    body = short[match.end() :] if match else short
     return (body or short).strip()[:300]
 
 

@@ -285,3 +285,32 @@ def test_the_graph_mode_that_is_used_is_the_effective_one(text: str, mode: str) 
     report = read_log([f"WARNING 07-21 04:58:26 [vllm.py:1409] {text}"], "vllm").to_dict()
     assert report["effective_config"]["graph_mode"] == mode
     assert [found["kind"] for found in report["incidents"]] == ["graph_mode_changed"]
+
+
+def test_ray_has_no_place_for_the_workers() -> None:
+    """It waits, so that the first half minute is no incident of its own; an exception ends the start."""
+    waits = "INFO 03-03 03:06:{} ray_utils.py:212] Waiting for creating a placement group of specs for {} seconds. x"
+    lines = [waits.format("23", 10), waits.format("53", 40)]
+    assert read_log(lines[:1]).incidents == []
+    (found,) = read_log(lines).incidents
+    assert (found.kind, found.severity) == ("resources_missing", "error")
+    assert "VLLM_HOST_IP" in (found.advice or "")
+
+
+def test_ray_kills_a_worker_for_want_of_host_memory() -> None:
+    lines = [
+        "INFO 03-03 03:06:03 [core.py:58] Initializing a V1 LLM engine (v0.8.3) with config: model='/m'",
+        "(raylet) node_manager.cc:3069: 2 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers x",
+        "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.",
+        "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
+    ]
+    report = read_log(lines)
+    assert [found.kind for found in report.incidents] == ["killed", "engine_died"]
+    assert "memory pressure" in (report.incidents[1].advice or "")
+    assert read_log([lines[0], lines[1].replace("2 Workers", "0 Workers")]).incidents == []
+
+
+def test_a_message_is_without_what_a_collector_put_before_it() -> None:
+    head = "2025-11-04 10:08:02.172743 master-0 >> (EngineCore_DP0 pid=7)[0;0m ERROR 11-04 02:08:02 [core.py:710] "
+    (found,) = read_log([head + "CUDA error: an illegal memory access was encountered"]).incidents
+    assert found.message.startswith("CUDA error:")
