@@ -157,7 +157,10 @@ QUANTITIES: dict[str, dict[str, str]] = {
         **dict.fromkeys(("total_output_tokens", "total_generated_tokens"), "total_output_tokens"),
         "total_generated_tokens_retokenized": "total_retokenized",
         "total_input_tokens": "total_input_tokens",
-        **dict.fromkeys(("request_concurrency", "reqeuest_concurrency", "concurrency_limit", "number_of_concurrency"), "max_concurrency"),
+        **dict.fromkeys(
+            ("request_concurrency", "reqeuest_concurrency", "concurrency_limit", "number_of_concurrency"),
+            "max_concurrency",
+        ),
         **dict.fromkeys(
             (
                 "concurrency", "requests_concurrency", "request_stats_concurrency", "conc", "concur",

@@ -14,6 +14,10 @@ from typing import Any
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z")
 
 
+# No figure has such an exponent; beyond it, the width of what rounds to a number is no number any more.
+_LARGEST_EXPONENT = 200
+
+
 class Printed(float):
     """A number that remembers how it was written.
 
@@ -38,7 +42,9 @@ class Printed(float):
         return self._moved(float(self) / divisor, 1 / divisor)
 
     def _moved(self, value: float, factor: float) -> float:
-        places = math.log10(factor) if factor > 0 else math.nan
+        if not (math.isfinite(value) and 0 < factor < math.inf):
+            return value
+        places = math.log10(factor)
         if not math.isclose(places, round(places), abs_tol=1e-9):
             return value
         decimals = round(-math.log10(2 * self.half_width)) - round(places)
@@ -58,7 +64,11 @@ def parse_number(text: str) -> Printed | None:
     text = text.strip()
     if not _NUMBER.match(text):
         return None
-    return Printed(float(text.replace(",", "").replace("_", "")), text)
+    exponent = re.search(r"[eE]([-+]?\d+)\Z", text)
+    if exponent and abs(int(exponent[1])) > _LARGEST_EXPONENT:
+        return None
+    value = float(text.replace(",", "").replace("_", ""))
+    return Printed(value, text) if math.isfinite(value) else None
 
 
 def plain_text(value: float) -> str:

@@ -67,3 +67,17 @@ def test_names_of_cells():
     assert context_of("c16") is None
     assert variant_of("vLLM 64K") == "vllm"
     assert variant_of("sglang-dcp1-200k") == "sglang-dcp1"
+
+
+def test_a_number_times_a_power_of_ten_keeps_its_digits():
+    seconds = parse_number("1,000.00") * 1e-3
+    assert isinstance(seconds, Printed)
+    assert (seconds, seconds.text) == (1.0, "1.00000")
+    assert seconds.half_width == 5e-6
+    assert not isinstance(parse_number("1.5") * 3.0, Printed)
+    assert (parse_number("12.3") / 1e3).text == "0.0123"
+
+
+@pytest.mark.parametrize("text", ["1e999", "0e999", "9" * 400, "", "-", "1.2.3"])
+def test_what_is_no_number_of_a_figure(text):
+    assert parse_number(text) is None

@@ -48,7 +48,10 @@ def check_table(table: Table) -> Iterator[Finding]:
                 continue
             if not statistic[1:].isdigit():
                 continue
-            floor = needed(int(statistic[1:]) / 10 ** len(statistic[1:]))
+            fraction = int(statistic[1:]) / 10 ** len(statistic[1:])
+            if fraction == 0:
+                continue
+            floor = needed(fraction)
             if requests < floor:
                 yield Finding(
                     "under-sampled",
