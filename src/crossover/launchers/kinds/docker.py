@@ -295,7 +295,8 @@ def container_settings(spec: ServerSpec, within: Inside, address: tuple[str, int
         "detach": True,
     }
     if network != "host":
-        settings["ports"] = {f"{address[1]}/tcp": address}
+        # The engine's own host holds inside; outside its port stays on loopback unless the launcher is told otherwise.
+        settings["ports"] = {f"{address[1]}/tcp": (str(options.get("host") or "127.0.0.1"), address[1])}
     if options.get("gpus") is not None:
         settings["device_requests"] = [_gpus(options["gpus"])]
     given = {"shm_size": "shm_size", "ipc": "ipc_mode", "user": "user", "memory": "mem_limit", "init": "init"}
