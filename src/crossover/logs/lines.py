@@ -10,7 +10,6 @@ from __future__ import annotations
 import bz2
 import codecs
 import gzip
-import json
 import lzma
 import re
 import sys
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 from crossover.errors import InputError
+from crossover.logs.envelopes import join_pieces, unwrap_docker
 
 BLOCK_BYTES = 1 << 18
 _LONGEST_LINE = 1 << 20  # a longer line is cut, so that memory stays constant
@@ -143,9 +143,10 @@ def _has_escapes(block: str) -> bool:
 
 
 def clean(block: str) -> str:
-    """Returns the block without ANSI codes and Docker's JSON envelope; a carriage return breaks the line."""
+    """Returns the block without ANSI codes and envelopes of containers; a carriage return breaks the line."""
     if "{" in block and '{"log":' in block:
-        block = "\n".join(map(_unwrap_docker_json, block.split("\n")))
+        block = unwrap_docker(block)
+    block = join_pieces(block)
     if _has_escapes(block):
         block = _ESCAPES.sub("", block)
     if "\r" in block:
@@ -156,16 +157,6 @@ def clean(block: str) -> str:
 
 
 _BOX = re.compile(r"(?m)^[│┃║] ?| *[│┃║]$")
-
-
-def _unwrap_docker_json(line: str) -> str:
-    if not line.startswith('{"log":'):
-        return line
-    try:
-        entry = json.loads(line)
-        return f"{entry.get('time', '')} {str(entry['log']).rstrip()}".replace("\n", " ")
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return line
 
 
 class Head(NamedTuple):

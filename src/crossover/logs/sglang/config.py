@@ -179,8 +179,12 @@ def parse_arguments(text: str) -> dict[str, Any]:
     return found
 
 
+_STAMP_INSIDE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3,9}Z ")
+
+
 def _take_arguments(builder: Builder, text: str) -> bool:
-    raw = redacted(parse_arguments(text))
+    """`docker logs -t` stamps each piece of 16 KiB, so that a stamp may stand inside."""
+    raw = redacted(parse_arguments(_STAMP_INSIDE.sub("", text)))
     if not raw:
         return False
     builder.raw.update(raw)
