@@ -246,6 +246,12 @@ class IncidentLog:
         if (kind, key) in self._latest:
             self._latest[kind, key].message = message
 
+    def settle(self, kind: Kind, severity: Severity, advice: str, key: str = "") -> None:
+        """Replaces severity and advice of the newest incident of a kind, as later lines show what came of it."""
+        if (kind, key) in self._latest:
+            self._latest[kind, key].severity = severity
+            self._latest[kind, key].advice = advice
+
     def has(self, *kinds: Kind) -> bool:
         return any(item.kind in kinds for item in self._all)
 

@@ -314,3 +314,11 @@ def test_a_message_is_without_what_a_collector_put_before_it() -> None:
     head = "2025-11-04 10:08:02.172743 master-0 >> (EngineCore_DP0 pid=7)[0;0m ERROR 11-04 02:08:02 [core.py:710] "
     (found,) = read_log([head + "CUDA error: an illegal memory access was encountered"]).incidents
     assert found.message.startswith("CUDA error:")
+
+
+def test_a_start_that_went_on_was_slow_and_did_not_hang() -> None:
+    hang = "(EngineCore pid=1) INFO 05-15 16:03:26 [shm.py:6] No available shared memory broadcast block found in 60 s"
+    ready = "(APIServer pid=2) INFO:     Application startup complete."
+    assert [(found.kind, found.severity) for found in read_log([hang]).incidents] == [("stalled", "warning")]
+    assert [found.severity for found in read_log([hang, ready]).incidents] == ["note"]
+    assert [found.severity for found in read_log([ready, hang]).incidents] == ["warning"]

@@ -16,6 +16,7 @@ def finish(builder: Builder) -> None:
     memory.resolve(builder)
     waterfall.resolve(builder)
     startup.resolve(builder)
+    problems.resolve(builder)
 
 
 TABLE = LogTable(

@@ -6,10 +6,9 @@ import re
 
 from crossover.logs.builder import Builder, rank_label
 from crossover.logs.crash import engine_died
-from crossover.logs.incidents import Kind
+from crossover.logs.incidents import Kind, Severity
 from crossover.logs.lines import Line
 from crossover.logs.table import kind
-from crossover.logs.vllm.changes import event
 
 _KERNELS = 20  # named in a message at most
 
@@ -36,6 +35,23 @@ def jit(builder: Builder, line: Line, match: re.Match[str]) -> None:
     if name not in kernels and len(kernels) < _KERNELS:
         kernels.append(name)
     builder.incidents.refine(Kind.JIT_COMPILE, f"JIT compilation during inference: {', '.join(kernels)}")
+
+
+def stalled(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """A worker did not answer for a minute: at the start, it may be compiling or preparing weights."""
+    builder.incidents.add(Kind.STALLED, line, key="" if _serves(builder) else "start")
+
+
+def _serves(builder: Builder) -> bool:
+    return builder.ready_seen or (builder.shared is not None and builder.shared.ready_seen)
+
+
+def resolve(builder: Builder) -> None:
+    """A start that went on after it seemed to hang has only been slow."""
+    if _serves(builder):
+        builder.incidents.settle(
+            Kind.STALLED, Severity.NOTE, "a worker was busy for a minute or more, and the start went on", key="start"
+        )
 
 
 def dcp_frame(builder: Builder, line: Line, match: re.Match[str]) -> bool:
@@ -78,7 +94,7 @@ KINDS = (
         "stalled",
         "No available shared memory broadcast block found",
         "No available shared memory broadcast block found",
-        event(Kind.STALLED),
+        stalled,
         figure=False,
     ),
     kind(
