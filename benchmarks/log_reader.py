@@ -24,14 +24,16 @@ VLLM = (
     "Avg generation throughput: {b:.1f} tokens/s, Running: {n} reqs, Waiting: 3 reqs, GPU KV cache usage: {u:.1f}%, "
     "Prefix cache hit rate: 0.0%\n",
     "(APIServer pid=1) INFO {md} {hms} [metrics.py:120] SpecDecoding metrics: Mean acceptance length: 1.35, Accepted "
-    "throughput: {u:.2f} tokens/s, Drafted throughput: {a:.2f} tokens/s, Accepted: 38 tokens, Drafted: 756 tokens, "
-    "Per-position acceptance rate: 0.259, 0.083, 0.009, 0.000, 0.000, 0.000, 0.000, Avg Draft acceptance rate: 5.0%\n",
+    "throughput: {u:.2f} tokens/s, Drafted throughput: {a:.2f} tokens/s, Accepted: {tokens} tokens, Drafted: {context} "
+    "tokens, Per-position acceptance rate: {p:.3f}, 0.083, 0.{n:03d}, 0.000, 0.000, 0.000, 0.000, Avg Draft acceptance "
+    "rate: {u:.1f}%\n",
 )
 SGLANG = (
-    "[2026-{md} {hms} TP0] Prefill batch, #new-seq: 1, #new-token: 8192, #cached-token: 0, token usage: 0.08, "
-    "#running-req: {n}, #queue-req: 0, #pending-token: 0, cuda graph: True, input throughput (token/s): {a:.2f}\n",
-    "[2026-{md} {hms} TP0] Decode batch, #running-req: {n}, #token: 11179, token usage: 0.08, accept len: 2.90, "
-    "cuda graph: True, gen throughput (token/s): {b:.2f}, #queue-req: 0\n",
+    "[2026-{md} {hms} TP0] Prefill batch, #new-seq: {n}, #new-token: {tokens}, #cached-token: {context}, token usage: "
+    "{p:.2f}, #running-req: {n}, #queue-req: {engine}, #pending-token: {tokens}, cuda graph: True, input throughput "
+    "(token/s): {a:.2f}\n",
+    "[2026-{md} {hms} TP0] Decode batch, #running-req: {n}, #token: {context}, token usage: {p:.2f}, accept len: "
+    "{p:.2f}, cuda graph: True, gen throughput (token/s): {b:.2f}, #queue-req: 0\n",
 )
 OTHER = (
     "(Worker_TP0 pid=447) WARNING {md} {hms} [jit_monitor.py:135] Triton kernel JIT compilation during inference: "
@@ -61,7 +63,8 @@ def lines(mix: str, megabytes: int = 8) -> bytes:
         line = rng.choice(groups[name]).format(
             port=rng.randrange(30000, 60000), md=f"07-{1 + second // 86400 % 28:02d}", a=rng.uniform(0, 20000),
             hms=f"{second // 3600 % 24:02d}:{second // 60 % 60:02d}:{second % 60:02d}", b=rng.uniform(0, 900),
-            n=rng.randrange(64), u=rng.uniform(0, 100), engine=rng.randrange(4),
+            n=rng.randrange(64), u=rng.uniform(0, 100), p=rng.random(), engine=rng.randrange(4),
+            tokens=rng.randrange(16384), context=int(10 ** rng.uniform(0, 6)),
         )  # fmt: skip
         made.append(line)
         size += len(line)
