@@ -22,6 +22,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     read.add_argument("--client-version", help="the client's version, where the output does not tell")
     read.add_argument("--audit", action="store_true", help="audit the figures too")
     read.add_argument("--json", action="store_true", help="print JSON")
+    compare = actions.add_parser("compare", help="set two outputs side by side where they may be", allow_abbrev=False)
+    compare.add_argument("files", type=Path, nargs="+", metavar="FILE", help="two outputs, or one that holds two runs")
+    compare.add_argument("--backend", action="append", default=[], help="of each file in turn, as for `read`")
+    compare.add_argument("--client-version", action="append", default=[], help="of each file in turn, as for `read`")
+    compare.add_argument("--json", action="store_true", help="print JSON")
     _configure_run(actions.add_parser("run", help="run a client against an endpoint", allow_abbrev=False))
     listing = actions.add_parser("list", help="list the clients and what their columns mean", allow_abbrev=False)
     listing.add_argument("--json", action="store_true", help="print JSON")
@@ -45,7 +50,7 @@ def _configure_run(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    return {"read": _read, "run": _run, "list": _list}[args.action](args)
+    return {"read": _read, "compare": _compare, "run": _run, "list": _list}[args.action](args)
 
 
 def _read(args: argparse.Namespace) -> int:
@@ -57,6 +62,35 @@ def _read(args: argparse.Namespace) -> int:
         print(json.dumps(results[0] if len(results) == 1 else results, indent=2))
     else:
         print("\n\n".join(_text(result) for result in results))
+    return 0
+
+
+def _compare(args: argparse.Namespace) -> int:
+    from itertools import zip_longest
+
+    from crossover.errors import InputError
+    from crossover.peers import compare_reports, read_output
+
+    told = list(zip_longest(args.files, args.backend, args.client_version))[: len(args.files)]
+    reports = [
+        report for file, backend, version in told for report in read_output(file, backend=backend, version=version)
+    ]
+    if len(reports) != 2:
+        raise InputError(f"{len(reports)} runs in the files, not two", remedy="give two outputs, or one with two runs")
+    rows = compare_reports(reports[0], reports[1])
+    names = [f"{report.tool} {report.version or '(version not told)'}" for report in reports]
+    if args.json:
+        print(json.dumps({"runs": names, "figures": rows}, indent=2))
+        return 0
+    print(f"a: {names[0]}\nb: {names[1]}")
+    said: set[str] = set()
+    for row in rows:
+        values = f"{row['figure']} {row['statistic']}: {row['a']:.6g} and {row['b']:.6g} {row['unit']}"
+        ratio = "" if row["ratio"] is None else f", b / a = {row['ratio']:.4g}"
+        print(f"  {values}{', not compared' if row['why_not'] else ratio}")
+        if row["why_not"] and row["figure"] not in said:
+            said.add(row["figure"])
+            print(f"    {row['why_not']}")
     return 0
 
 

@@ -6,7 +6,7 @@ each figure carries the meaning it has in that tool. May import `crossover.error
 `crossover.audits` what knows how figures are named and printed.
 """
 
-from crossover.peers.comparison import comparable, why_not_comparable
+from crossover.peers.comparison import comparable, compare_reports, why_not_comparable
 from crossover.peers.implied import implied
 from crossover.peers.meanings import MEANINGS, Meaning
 from crossover.peers.reading import read_output
@@ -26,6 +26,7 @@ __all__ = [
     "PeerRun",
     "Requests",
     "comparable",
+    "compare_reports",
     "implied",
     "read_output",
     "read_stream",

@@ -1,10 +1,16 @@
-"""Whether two figures may stand side by side."""
+"""Whether two figures may stand side by side, and two reports figure by figure."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from crossover.audits.figures import recognise
+from crossover.peers.implied import implied
 from crossover.peers.report import Figure, PeerReport
 
 Runs = tuple[PeerReport, PeerReport]
+# Counts over the wall time, which no tool can define otherwise.
+_PLAIN = frozenset({"requests-over-wall", "input-over-wall", "total-over-wall"})
 
 
 def comparable(a: Figure, b: Figure, runs: Runs | None = None) -> bool:
@@ -29,9 +35,55 @@ def why_not_comparable(a: Figure, b: Figure, runs: Runs | None = None) -> str | 
             return f"{figure.column}: {figure.means.formula}"
     if a.means.same and b.means.same and a.means.metric == b.means.metric:
         return None
+    if a.meaning == b.meaning and a.meaning in _PLAIN:
+        return None
     if a.meaning != b.meaning:
         return f"{a.column} is: {a.means.formula}; {b.column} is: {b.means.formula}"
-    names = [f"{run.tool} {run.version}" for run in runs or ()]
+    names = [f"{run.tool} {run.version or '(version not told)'}" for run in runs or ()]
     if len(set(names)) > 1:
         return f"{a.column} is of {names[0]}, {b.column} of {names[1]}, and not of our definition: {a.means.formula}"
     return None
+
+
+def compare_reports(a: PeerReport, b: PeerReport) -> list[dict[str, Any]]:
+    """Sets the figures of two runs side by side that go by one name.
+
+    Returns:
+        `{"figure", "statistic", "a", "b", "unit", "ratio", "why_not"}` each: values in the unit; `ratio` is b / a, null
+        where the two are of different definitions, and `why_not` then says how these differ.
+    """
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    own = {_name(figure): figure for figure in reversed(b.figures) if figure.value is not None}
+    for figure in a.figures:
+        name = _name(figure)
+        other = own.get(name)
+        if other is None or figure.value is None or name in found:
+            continue
+        reason = why_not_comparable(figure, other, (a, b))
+        left, right = _value(a, figure), _value(b, other)
+        found[name] = {
+            "figure": name[0],
+            "statistic": name[1],
+            "a": left,
+            "b": right,
+            "unit": figure.means.unit,
+            "ratio": right / left if reason is None and left else None,
+            "why_not": reason,
+        }
+    return list(found.values())
+
+
+def _value(report: PeerReport, figure: Figure) -> float:
+    """The figure, or what its counts give where it is a rate that was rounded for print (0.05 for 0.0462)."""
+    assert figure.value is not None
+    exact = implied(report)["request_rate_per_s"] if figure.meaning == "requests-over-wall" else None
+    return float(figure.value if exact is None else exact)
+
+
+def _name(figure: Figure) -> tuple[str, str]:
+    """What a figure is called, whatever it is: an ITL is an ITL for whoever reads two tables."""
+    known = recognise(figure.column, "s")
+    if known is None:
+        return figure.means.metric or figure.column, figure.statistic
+    single = {"mean": "value"}.get(known.statistic, known.statistic)
+    return known.quantity, single if figure.statistic == "value" else figure.statistic
