@@ -124,3 +124,25 @@ def test_status_of_the_warmup_request_says_who_failed(status: int, part: str) ->
     assert incident.kind == "warmup_failed"
     assert f"HTTP {status}" in incident.message
     assert part in incident.message
+
+
+LAUNCH = (
+    "Traceback (most recent call last):",
+    '  File "/usr/lib/python3.12/site-packages/sglang/launch_server.py", line 30, in <module>',
+    "    run_server(server_args)",
+    '  File "/usr/lib/python3.12/site-packages/sglang/srt/server_args.py", line 901, in check_server_args',
+    "    raise ValueError(",
+    "ValueError: Unknown tokenizer mode slow2",
+)
+
+
+def test_launch_that_fails_before_there_is_a_scheduler() -> None:
+    incident = incidents_of(*LAUNCH)[0]
+    assert incident.kind == "engine_died"
+    assert "Unknown tokenizer mode slow2" in incident.message
+
+
+def test_interrupt_of_a_server_that_was_up_is_no_death() -> None:
+    ready = "[2026-08-10 06:00:01] The server is fired up and ready to roll!"
+    assert incidents_of(ready, *LAUNCH[:3], "KeyboardInterrupt") == []
+    assert [item.kind for item in incidents_of(*LAUNCH[:3], "KeyboardInterrupt")] == ["engine_died"]

@@ -25,6 +25,13 @@ def _exception(builder: Builder, line: Line, match: re.Match[str]) -> bool:
     return True
 
 
+def _never_started(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """An exception that ends the launching process itself. Once the server is up, an interrupt looks the same."""
+    if not builder.ready_seen and not builder.dead:
+        builder.incidents.add(Kind.ENGINE_DIED, line, message="the launching process ended with an exception.")
+        builder.dead = True
+
+
 def _killed(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """SIGKILL, as the shell or the parent tells it. A server that failed kills its own processes: alone it counts."""
     own = builder.incidents.has(Kind.SCHEDULER_EXCEPTION) if match[0].startswith("Exit") else builder.dead
@@ -118,6 +125,14 @@ KINDS: tuple[LineKind, ...] = (
         r"|(?:Scheduler or )?DataParallelController \d{1,9} terminated with -?[1-9]"
         r"|Fatal Python error: \w|(?:Segmentation fault|Bus error|Aborted) \(core dumped\)|Memory access fault by GPU",
         died,
+        figure=False,
+        joins=False,
+    ),
+    kind(
+        "never_started",
+        ('launch_server.py", line ', 'bin/sglang", line '),
+        r'(?:/sglang/launch_server\.py|bin/sglang)", line \d+, in <module>',
+        _never_started,
         figure=False,
         joins=False,
     ),
