@@ -102,6 +102,14 @@ _ALL = (
     Meaning("total-per-gpu", None, "tok/s", False, "input and output tokens / duration of the run / GPUs"),
     Meaning("output-per-gpu", None, "tok/s", False, "output tokens / duration of the run / GPUs"),
     Meaning("input-per-gpu", None, "tok/s", False, "input tokens / duration of the run / GPUs"),
+    Meaning(
+        "output-over-decode-time", None, "tok/s", False,
+        "output tokens / (latency - TTFT) of a batch: the time of prefill is left out",
+    ),
+    Meaning("input-over-ttft", None, "tok/s", False, "input tokens / TTFT of a batch"),
+    Meaning(
+        "engine-last-interval", None, "tok/s", False, "throughput that the engine gave for its last decode interval"
+    ),
     Meaning("input-over-wall", None, "tok/s", False, "input tokens / duration of the run"),
     Meaning("total-over-wall", None, "tok/s", False, "input and output tokens / duration of the run"),
     Meaning("peak-chunks-per-second", None, "chunk/s", False, "most events in a second of the run: chunks, no tokens"),

@@ -255,6 +255,7 @@ _APART = {
     "peak-of-unknown-kind": "peak_output_tokens_per_s",
     "peak-tokens-per-second": "peak_output_tokens_per_s",
     "output-over-counted-span": "output_tokens_per_s",
+    "output-over-decode-time": "output_tokens_per_s",
     "total-over-wall": "total_tokens_per_s",
     "requests-over-wall": "requests_per_s",
     "chunks-per-request": "events_per_request",

@@ -486,3 +486,32 @@ def test_a_json_document_over_several_lines_inside_other_text() -> None:
     data = {"load_summary": {}, "successes": {"count": 4, "latency": {"request_latency": {"mean": 2.0, "p0.1": 1.0}}}}
     report = _one(f"$ cat summary.json\n{json.dumps(data, indent=2)}\ndone {{\n")
     assert (report.tool, report.requests.ok, report.figure("e2e_s", "p0.1")) == ("inference-perf", 4, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("rate", "meaning", "faults"), [(320, "output-over-wall", []), (400, "output-over-decode-time", ["impossible"])]
+)
+def test_a_single_batch_of_sglang(rate: float, meaning: str, faults: list[str]) -> None:
+    # 16 requests of 100 tokens in 5 s, of which 1 s to the first: 1600 / 5 = 320 tok/s, 1600 / 4 = 400 tok/s.
+    line = {
+        "run_name": "default", "batch_size": 16, "input_len": 1024, "output_len": 100, "latency": 5.0, "last_ttft": 1.0,
+        "output_throughput": rate, "input_throughput": 16384.0, "last_gen_throughput": 410.0, "acc_length": -1.0,
+    }  # fmt: skip
+    console = (
+        f"batch size: 16\ninput_len: 1024\noutput_len: 100\nlatency: 5.00 s\ninput throughput: 16384.00 tok/s\n"
+        f"output throughput: {rate}.00 tok/s\nlast_ttft: 1.00 s\n"
+    )
+    for report in (_one(json.dumps(line)), _one(console)):
+        assert (report.tool, report.requests.ok, report.completion_tokens) == ("sglang-batch", 16, 1600)
+        assert meaning in _meanings(report).values()
+        assert "acceptance-length" not in _meanings(report).values()
+        assert [verdict for verdict, _ in _faults(report)] == faults
+
+
+def test_the_report_table_of_a_single_batch() -> None:
+    text = (
+        "| batch size | input len | latency (s) | input throughput (tok/s)  | output throughput (tok/s) |\n"
+        "| ---------- | --------- | ----------- | ------------------------- | ------------------------- |\n"
+        "| 1 | 1024 | 2.00 | 1024.00 | 50.00 |\n| 16 | 1024 | 5.00 | 16384.00 | 400.00 |\n"
+    )
+    assert [(report.requests.ok, report.duration_s) for report in read_output(text)] == [(1, 2.0), (16, 5.0)]
