@@ -322,3 +322,38 @@ def test_a_start_that_went_on_was_slow_and_did_not_hang() -> None:
     assert [(found.kind, found.severity) for found in read_log([hang]).incidents] == [("stalled", "warning")]
     assert [found.severity for found in read_log([hang, ready]).incidents] == ["note"]
     assert [found.severity for found in read_log([ready, hang]).incidents] == ["warning"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "severity"),
+    [
+        ("Layer 'model.layers.3' is not supported by AWQMoeMarlin. Falling back to Moe WNA16 kernels.",
+         "fallback_kernel", "warning"),
+        ("NVFP4 linear falling back to the slow and unoptimized emulation backend as no optimized backend is available",
+         "fallback_kernel", "warning"),
+        ("Detected that the model can run with gptq_marlin, however you specified quantization=gptq explicitly, so "
+         "forcing gptq. Use quantization=gptq_marlin for faster inference", "fallback_kernel", "warning"),
+        ("Cannot use FA version 3 on Blackwell platform defaulting to FA version 2.", "fallback_kernel", "note"),
+        ("MLA is enabled; forcing chunked prefill and prefix caching to be disabled.", "config_adjusted", "note"),
+        ("The 'pplx' all2all backend has been removed. Falling back to 'allgather_reducescatter'.",
+         "config_adjusted", "note"),
+        ("Hybrid KV cache manager is disabled for this hybrid model, This means we do not", "config_adjusted", "note"),
+    ],
+)  # fmt: skip
+def test_slower_kernels_and_changed_settings(text: str, kind: str, severity: str) -> None:
+    (found,) = read_log([f"(Worker_TP0 pid=7) WARNING 07-06 10:46:10 [x.py:1] {text}"]).incidents
+    assert (found.kind, found.severity) == (kind, severity)
+
+
+def test_graphs_that_another_setting_forbids() -> None:
+    head = "WARNING 07-06 10:46:10 [x.py:1] "
+    for text, mode in [
+        (
+            "Data Parallel: Forcing enforce eager to be True since DP is currently not supported with CUDA Graphs.",
+            "NONE",
+        ),
+        ("Sequence parallelism is incompatible with piecewise cudagraph. Setting cudagraph_mode to FULL.", "FULL"),
+    ]:
+        report = read_log([head + text])
+        assert [found.kind for found in report.incidents] == ["graph_mode_changed"]
+        assert report.effective_config["graph_mode"] == mode

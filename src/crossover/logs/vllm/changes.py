@@ -42,8 +42,15 @@ def graph_mode(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 
 _MODE = re.compile(
-    r"(?:[Ss]etting cudagraph_mode=|Overriding (?:cudagraph_mode (?:\S{1,60} |from \S{1,60} )?)?to )([A-Z_]{4,30})\b"
+    r"(?:[Ss]etting cudagraph_mode(?:=| to )|Overriding (?:cudagraph_mode (?:\S{1,60} |from \S{1,60} )?)?to )"
+    r"([A-Z_]{4,30})\b"
 )
+
+
+def eager(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """No graphs at all, whatever was asked for."""
+    graph_mode(builder, line, match)
+    builder.config["graph_mode"] = "NONE"
 
 
 def graphs_capped(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -130,16 +137,56 @@ KINDS = (
         figure=False,
     ),
     kind(
+        "slow_kernel",
+        (
+            "unoptimized",
+            "alling back to slow implementation",
+            "alling back to Moe WNA16",
+            "MXFP8 emulation backend",
+            "less efficient PyTorch implementation",
+            "Simulated weight dequantization",
+            "will be dequantized to BF16 once",
+            "fall back to slower sparse",
+            "no vLLM implementation, falling back",
+            "alling back to Triton/FLA",
+            "alling back to the Triton GDN",
+            "alling back to normal kernel selection",
+            "precluded higher-priority backend",
+            "explicitly, so forcing",
+        ),
+        r"slow and unoptimized emulation|alling back to (?:unoptimized|slow implementation|Moe WNA16|MXFP8 emulation)"
+        r"|less efficient PyTorch implementation|Simulated weight dequantization|will be dequantized to BF16 once"
+        r"|fall back to slower sparse|no vLLM implementation, falling back|alling back to (?:Triton/FLA|the Triton GDN)"
+        r"|alling back to normal kernel selection|precluded higher-priority backend|explicitly, so forcing \w",
+        changed(Kind.FALLBACK_KERNEL),
+        figure=False,
+    ),
+    kind(
+        "flash_attention_version",
+        "defaulting to FA version",
+        r"(?:Cannot use FA version \d|FA\d|FA\d'?s?) [^\n]{0,120}defaulting to FA version \d",
+        changed(Kind.FALLBACK_KERNEL, severity=Severity.NOTE),
+        figure=False,
+    ),
+    kind(
+        "no_graphs_asked",
+        ("Forcing enforce eager", "Disabling CUDA Graphs since"),
+        r"Forcing enforce eager to be True|Disabling CUDA Graphs since",
+        eager,
+        figure=False,
+    ),
+    kind(
         "graph_mode",
         (
             "is not supported with",
-            "etting cudagraph_mode=",
+            "etting cudagraph_mode",
             "Overriding cudagraph_mode",
             "Cudagraph mode ",
             "Skipping CUDA graph capture",
             "CUDA graph is not supported",
         ),
-        r"CUDAGraphMode\.\w{1,40} is not supported with|[Ss]etting cudagraph_mode=\w{3,40}|Overriding cudagraph_mode "
+        r"CUDAGraphMode\.\w{1,40} is not supported with|[Ss]etting cudagraph_mode(?:=| to )\w{3,40}"
+        r"|Overriding cudagraph_mode "
         r"|Cudagraph mode \S{3,60} (?:is not compatible|requires)|Skipping CUDA graph capture"
         r"|CUDA graph is not supported (?:for|on)",
         graph_mode,
@@ -185,11 +232,28 @@ KINDS = (
             "Falling back to V0",
             "Raising max_num_batched_tokens",
             "Dynamic speculative decoding is not",
+            "chunked prefill and prefix caching to be disabled",
+            "nor prefix caching; disabling both",
+            "isabling `torch.compile`",
+            "all2all backend has been removed",
+            "alling back to AllGather",
+            "ybrid KV cache manager is disabled",
+            "hybrid KV cache manager. Disabling it",
+            "using the V1 model runner instead",
+            "Computed max_num_seqs",
+            "overriding user-specified block_size",
+            "Async scheduling ",
         ),
         r"max_num_scheduled_tokens is set to \d|Async scheduling not supported|Speculative decoding is disabled"
         r"|(?<!support )[Dd]isabling chunked prefill|[Dd]isabling prefix caching|Overriding num_gpu_blocks=[1-9]"
         r"|Turning off hybrid kv cache manager|Disabling sliding window|Falling back to V0"
-        r"|Raising max_num_batched_tokens|Dynamic speculative decoding is not",
+        r"|Raising max_num_batched_tokens|Dynamic speculative decoding is not"
+        r"|forcing chunked prefill and prefix caching to"
+        r"|nor prefix caching; disabling both|[Dd]isabling `torch\.compile`|all2all backend has been removed"
+        r"|alling back to AllGather|[Hh]ybrid KV cache manager(?: is disabled|\. Disabling it)"
+        r"|using the V1 model runner instead|Computed max_num_seqs \("
+        r"|overriding user-specified block_size"
+        r"|Async scheduling (?:is (?:disabled|not [^\n]{0,120}will be disabled)|will be disabled)",
         changed(Kind.CONFIG_ADJUSTED),
         figure=False,
     ),
