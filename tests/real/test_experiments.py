@@ -8,11 +8,15 @@ import os
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
+
+from crossover.client import interpret
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from relay import Answer
@@ -99,7 +103,8 @@ def test_stable_decode_throughput_agrees_with_the_engines_logs(cpu) -> None:
         logged = (measured["engine_figures"].get("stable_decode_tok_s") or {}).get("mean")
         if own and logged:
             differences.append(abs(own / logged - 1))
-    assert len(differences) >= 8
+    # These cells are too short for vLLM's log, which tells a rate over time; the longer ones of the next test are not.
+    assert len(differences) >= 6
     assert statistics.median(differences) < 0.05, differences
 
 
@@ -107,7 +112,7 @@ def test_stable_decode_throughput_agrees_with_the_engines_logs(cpu) -> None:
 def test_reasoning_is_measured_by_the_whole_chain(reasoning, variant) -> None:
     (measured,) = [c for c in reasoning["cells"] if c["variant"] == variant]
     assert measured["status"] == "ok", measured["reason"]
-    assert measured["tokens"]["completion"] == 12 * 96
+    assert measured["tokens"]["completion"] == 12 * 320
     verdicts = {a["verdict"] for a in measured["audits"] if a["audit"] in ("counters", "configuration")}
     assert verdicts == {"passed"}
     # The same two figures from the recorded bytes, read here without the package.
@@ -123,6 +128,42 @@ def test_reasoning_is_measured_by_the_whole_chain(reasoning, variant) -> None:
         spans = [(answer.first(field)[0] - sent_ns[request]) / 1e9 for request, answer in streams.items()]
         assert len(spans) == 12
         assert measured["metrics"][figure]["mean"] == pytest.approx(sum(spans) / 12, abs=1e-6)
+
+
+def stable_windows(log: dict, running: int) -> Iterator[tuple[int, int, float]]:
+    """Yields (begin ns, end ns, tok/s) of the log's samples in which all decode and nothing is prefilled."""
+    if log["intervals"]:
+        for before, after in pairwise(log["intervals"]):
+            if before["running"] == after["running"] == running and not after["prefill_tok_s"]:
+                yield ns(before["t_outer"]), ns(after["t_outer"]), after["decode_tok_s"]
+        return
+    prefills = [ns(batch["t_outer"]) for batch in log["prefill_batches"]]
+    for before, after in pairwise(log["decode_batches"]):
+        begin, end = ns(before["t_outer"]), ns(after["t_outer"])
+        if before["running"] == after["running"] == running and not any(begin <= at <= end for at in prefills):
+            yield begin, end, after["decode_tok_s"]
+
+
+def ns(stamp: str) -> int:
+    return pd.Timestamp(stamp).value
+
+
+@pytest.mark.parametrize("variant", ["vllm", "sglang"])
+def test_the_client_counts_the_tokens_that_the_log_counts_sample_by_sample(reasoning, variant) -> None:
+    """The median over the samples: on a busy machine a stall moves tokens from one sample into the next."""
+    (measured,) = [c for c in reasoning["cells"] if c["variant"] == variant]
+    run = ROOT / "results" / "run" / measured["run_key"]
+    events = interpret(run).events
+    done = subprocess.run(
+        [sys.executable, "-m", "crossover.cli", "parse-log", str(run / "engine.log"), "--json"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    ratios = []
+    for begin, end, decode_tok_s in stable_windows(json.loads(done.stdout), 4):
+        inside = events[(events["t_kernel_ns"] > begin) & (events["t_kernel_ns"] <= end)]
+        ratios.append(inside["tokens"].clip(lower=0).sum() / (end - begin) * 1e9 / decode_tok_s)
+    assert len(ratios) >= 3
+    assert statistics.median(ratios) == pytest.approx(1.0, abs=0.05), ratios
 
 
 def test_the_report_says_what_real_engines_were_asked_and_what_they_ran_with(reasoning) -> None:
