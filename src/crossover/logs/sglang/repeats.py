@@ -97,8 +97,10 @@ class Repeats(Generic[T]):
             self.flush()
             self._write(row)
             return True
+        if self._clock[0] != t:
+            self._clock = (t, seconds_of(t))
         place, engines = _places(tuple(rank.items()))
-        return self._take((fingerprint, engines), place, self._seconds(t), number, row)
+        return self._take((fingerprint, engines), place, self._clock[1], number, row)
 
     def add_all(self, fingerprint: Callable[[T], Hashable], rows: Sequence[T], numbers: Sequence[int]) -> None:
         """Takes many statements, as `add_at` would take them one by one.
@@ -109,21 +111,17 @@ class Repeats(Generic[T]):
             numbers: of their lines.
         """
         ranks: list[Mapping[str, int] | None] = [row[1] for row in rows]  # type: ignore[index]
-        if all(rank is ranks[0] for rank in ranks) and self._add_in_order(fingerprint, rows, numbers):
+        seconds = _seconds_of([row[0] for row in rows])  # type: ignore[index]
+        if all(rank is ranks[0] for rank in ranks) and self._add_in_order(fingerprint, rows, seconds, numbers):
             return
         places = {id(rank): _places(tuple(rank.items())) for rank in ranks if rank}
-        for row, rank, number in zip(rows, ranks, numbers, strict=True):
+        for row, rank, second, number in zip(rows, ranks, seconds, numbers, strict=True):
             if rank:
                 place, engines = places[id(rank)]
-                self._take((fingerprint(row), engines), place, self._seconds(row[0]), number, row)  # type: ignore[index]
+                self._take((fingerprint(row), engines), place, second, number, row)
             else:
                 self.flush()
                 self._write(row)
-
-    def _seconds(self, t: str | None) -> float | None:
-        if self._clock[0] != t:
-            self._clock = (t, seconds_of(t))
-        return self._clock[1]
 
     def _take(
         self, key: tuple[Hashable, Hashable], place: tuple[int, ...], seconds: float | None, number: int, row: T
@@ -159,39 +157,34 @@ class Repeats(Generic[T]):
         self._ordered = (self._ordered or not alone) and last is not None and now is not None and last <= now
         alone.append(plain)
 
-    def _add_in_order(self, fingerprint: Callable[[T], Hashable], rows: Sequence[T], numbers: Sequence[int]) -> bool:
+    def _add_in_order(
+        self, fingerprint: Callable[[T], Hashable], rows: Sequence[T], seconds: list[float], numbers: Sequence[int]
+    ) -> bool:
         """Takes statements of one rank at once, if no other rank has spoken and no stamp goes back.
 
         What the last statement leaves behind is then all that earlier ones would have left. Returns whether it did.
         """
         rank: Mapping[str, int] | None = rows[0][1]  # type: ignore[index]
         alone = self._alone
-        if not rank or alone is None:
+        if not rank or alone is None or sorted(seconds) != seconds:
             return False
         place, engines = _places(tuple(rank.items()))
-        stamps: list[str] = [row[0] for row in rows]  # type: ignore[index]
-        if self._only not in (None, place) or not self._goes_on(alone, stamps):
+        last = alone[-1][0] if alone else 0.0
+        if self._only not in (None, place) or last is None or last > seconds[0] or (alone and not self._ordered):
             return False
         self._only = place
-        seconds, number, begin = seconds_of(stamps[-1]), numbers[-1], 0
-        while alone and _is_over(alone[0][0], alone[0][1], seconds, number):
+        now, number, begin = seconds[-1], numbers[-1], 0
+        while alone and _is_over(alone[0][0], alone[0][1], now, number):
             self._write(alone.popleft()[3])
         if not alone:
             begin = len(rows) - 1
-            while begin and not _is_over(self._seconds(stamps[begin - 1]), numbers[begin - 1], seconds, number):
+            while begin and not _is_over(seconds[begin - 1], numbers[begin - 1], now, number):
                 begin -= 1
             for row in rows[:begin]:
                 self._write(row)
         for at in range(begin, len(rows)):
-            self._hold(alone, (self._seconds(stamps[at]), numbers[at], (fingerprint(rows[at]), engines), rows[at]))
+            self._hold(alone, (seconds[at], numbers[at], (fingerprint(rows[at]), engines), rows[at]))
         return True
-
-    def _goes_on(self, alone: deque[_Plain[T]], stamps: list[str]) -> bool:
-        """Whether no stamp goes back. Within one year, stamps of this form sort as texts do."""
-        if stamps[0][:5] != stamps[-1][:5] or sorted(stamps) != stamps:
-            return False
-        last, first = alone[-1][0] if alone else None, seconds_of(stamps[0])
-        return not alone or (self._ordered and last is not None and first is not None and last <= first)
 
     def _several(self) -> None:
         """More than one place speaks: from now on what is held must be found by its key."""
@@ -221,6 +214,17 @@ class Repeats(Generic[T]):
             if not held.written:
                 held.written = True
                 self._write(held.row)
+
+
+def _seconds_of(stamps: Sequence[str]) -> list[float]:
+    """What `seconds_of` returns for each of many stamps, `2026-07-01T00:00:00`, that mostly share their minute."""
+    minute, base, found = "", 0.0, []
+    for stamp in stamps:
+        if stamp[:-3] != minute:
+            minute = stamp[:-3]
+            base = seconds_of(f"{minute}:00") or 0.0
+        found.append(base + int(stamp[-2:]))
+    return found
 
 
 def _is_over(then: float | None, then_number: int, now: float | None, number: int) -> bool:
