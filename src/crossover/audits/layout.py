@@ -18,6 +18,7 @@ Pairs = dict[str, Any]
 _NUMBER_WITH_UNIT = re.compile(r"^(?P<number>[-+]?[\d.,]+(?:[eE][-+]?\d+)?)\s*(?P<unit>[a-zA-Z][a-zA-Z/ ]*)?$")
 # Head of the second column of a table of pairs; any other one names a cell.
 _VALUE = frozenset({"", "value", "values", "result", "results"})
+_CHANGE = re.compile(r"change|delta|\u0394|\bdiff|improve|speed-?up|\bgain|\bratio\b|lift", re.IGNORECASE)
 _REMARK = re.compile(r"\s*\([^()]*\)\s*$")
 _EMPHASIS = re.compile(r"^[*_`~≈\s]+|[*_`:\s]+$|(?<=\S)\*\*(?=\s)")
 
@@ -27,6 +28,7 @@ class Cells:
 
     def __init__(self) -> None:
         self._found: list[tuple[str | None, Pairs]] = []
+        self._changes: Pairs = {}
 
     def add(self, pairs: Iterable[tuple[str, Any]]) -> None:
         """Adds figures to the open unnamed cell; a figure that comes again begins another one."""
@@ -56,7 +58,14 @@ class Cells:
         elif len(grid.header) == 2 and grid.header[1].lower() in _VALUE:
             self.add((row[0], row[1]) for row in grid.rows if row[1])
         else:
-            for name, pairs in _rows(grid):
+            rows = _rows(grid)
+            changes = [(name, pairs) for name, pairs in rows if _CHANGE.search(name)]
+            sides = [name for name, _ in rows if not _CHANGE.search(name)]
+            if len(changes) == 1 and len(sides) == 2:
+                rows.remove(changes[0])
+                named = changes[0][1].items()
+                self._changes |= {key: {"printed": text, "from": sides[0], "to": sides[1]} for key, text in named}
+            for name, pairs in rows:
                 self.add_named(name, pairs)
 
     def drop_unrecognised(self) -> None:
@@ -71,7 +80,8 @@ class Cells:
         for position, (name, pairs) in enumerate(self._found):
             key = name if name is not None else f"block-{position + 1}"
             client[key if key not in client else f"{key}-{position + 1}"] = pairs
-        return {"client": client} if client else {}
+        changes = {"changes": self._changes} if self._changes else {}
+        return {"client": client, **changes} if client else {}
 
 
 def _parts(name: str, value: Any) -> Iterable[tuple[str, Any]]:

@@ -21,7 +21,7 @@ DESCRIPTIVE = frozenset(
 SECTIONS = frozenset(
     {
         "workload", "cells", "client", "results", "engine_log", "claimed", "claimed_change_percent", "memory",
-        "configuration", "cold_start", "baseline", "candidate",
+        "configuration", "cold_start", "baseline", "candidate", "changes",
     }
 )  # fmt: skip
 

@@ -185,6 +185,8 @@ def test_emphasis_and_a_column_of_changes_are_no_figures(tmp_path):
     assert [(f.verdict, f.subject) for f in verdict.findings] == [
         ("impossible", "client.b.Output token throughput (tok/s)")
     ]
+    # 120.10 / 128.37 - 1 = -6.4 %, 1863.37 / 1556.25 - 1 = 19.7 %.
+    assert sum(held.audit == "changes" for held in verdict.passed) == 2
     assert verdict.unchecked == {}
 
 
@@ -294,3 +296,21 @@ def test_requests_that_are_in_no_count(tmp_path):
 def test_three_counts_in_one_line(tmp_path):
     (cell,) = _read(tmp_path, "| Metric | Value |\n|---|---|\n| Total / Success / Failed | 203 / 200 / 3 |\n").cells
     assert [cell.get(name).printed for name in ("made_requests", "requests", "failed")] == [203, 200, 3]
+
+
+@pytest.mark.parametrize(
+    ("printed", "verdict"),
+    [
+        # 100 to 125 is +25 %, 1.25x, and 125 to 100 is -20 %; 30 % is neither.
+        ("+25 %", None), ("25.0%", None), ("**1.25x**", None), ("-20%", None), ("\u221220 %", None),
+        ("+30%", "inconsistent"), ("1.4x", "inconsistent"), ("25", None), ("n/a", None),
+    ],
+)  # fmt: skip
+def test_a_column_of_changes_is_held_against_the_two_beside_it(tmp_path, printed, verdict):
+    text = (
+        f"| Metric | a | b | Change |\n|---|---|---|---|\n| Output throughput (tok/s) | 100.0 | 125.0 | {printed} |\n"
+    )
+    found = audit_table(_read(tmp_path, text))
+    assert [finding.verdict for finding in found.findings] == ([verdict] if verdict else [])
+    judged = [held.subject for held in found.passed]
+    assert judged == (["changes.Output throughput (tok/s)"] if verdict is None and printed not in ("25", "n/a") else [])
