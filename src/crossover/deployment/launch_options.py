@@ -12,6 +12,8 @@ from crossover.recipes import Store
 
 # Settings that concern the deployment and not the launcher.
 OWN = frozenset({"kind", "startup_timeout_s", "stop_grace_s", "api_key_env", "telemetry_interval_s"})
+# Kinds whose server sees the weights' folders alone, mounted into a container of this machine.
+MOUNTING = frozenset({"docker", "apptainer"})
 GIB = 2**30
 # What a server is started from: the recipe of its image entry, and the environment or image file that was made of it.
 Origin = tuple[Mapping[str, Any], Path | None]

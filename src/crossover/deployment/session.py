@@ -17,7 +17,7 @@ from crossover.deployment import logfile
 from crossover.deployment.asked_and_got import changed_settings
 from crossover.deployment.clock import now
 from crossover.deployment.hardware import ELSEWHERE
-from crossover.deployment.launch_options import launch_options
+from crossover.deployment.launch_options import MOUNTING, launch_options
 from crossover.deployment.progress import Reporter, duration
 from crossover.deployment.sheet import DeploymentSheet
 from crossover.deployment.weights import weights_folder
@@ -145,14 +145,15 @@ def server_spec(sheet: DeploymentSheet, store: Store) -> ServerSpec:
     """Returns the server that a sheet asks for, with the weights where this machine has them."""
     server = sheet.server
     model = str(server["served_model_name"])
+    mounted = str(sheet.launcher["kind"]) in MOUNTING
     return ServerSpec(
         engine=str(server["engine"]),
         arguments=server["arguments"],
-        model_path=weights_folder(store, server["model"]) or model,
+        model_path=weights_folder(store, server["model"], mounted) or model,
         label=sheet.key,
         environment=server["environment"],
         secrets=sheet.secrets,
-        draft_path=weights_folder(store, server["draft"]),
+        draft_path=weights_folder(store, server["draft"], mounted),
         served_model_name=model,
         cache_reset=sheet.isolation == "reset",
         options=launch_options(sheet, store),

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from crossover import hubs
+from crossover.errors import CrossoverError
 from crossover.recipes import Entry, Store
 from crossover.recipes.store import AlteredEntryError
 
 
-def weights_folder(store: Store, key: str | None) -> str | None:
+def weights_folder(store: Store, key: str | None, mounted: bool = False) -> str | None:
     """Returns the folder of a weights entry on this machine, None without weights.
 
     Files that lie outside the store are looked at, and read where they were touched.
 
+    Args:
+        mounted: whether the server will see this folder alone and at another place, as in a container.
+
     Raises:
         AlteredEntryError: they are not what was fetched; the entry is set aside, and made again by the next run.
+        CrossoverError: a file is a link that leads nowhere where the folder is mounted.
     """
     if key is None:
         return None
@@ -32,7 +37,21 @@ def weights_folder(store: Store, key: str | None) -> str | None:
         store.quarantine("weights", key)
         more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
         raise AlteredEntryError(f"{outside}: {'; '.join(wrong[:3])}{more}; run again to have the weights made anew")
+    if mounted:
+        _refuse_links(outside, wanted)
     return str(outside)
+
+
+def _refuse_links(folder: Path, names: Iterable[str]) -> None:
+    root = folder.resolve()
+    for name in names:
+        path = root / name
+        for part in (path, *path.parents[: len(Path(name).parents) - 1]):
+            if part.is_symlink() and (part.readlink().is_absolute() or not part.resolve().is_relative_to(root)):
+                raise CrossoverError(
+                    f"{folder / name}: a link that leaves the folder, which a container cannot follow; copy the "
+                    f"weights with `cp -rL {folder} ELSEWHERE` and give that folder"
+                )
 
 
 def planned_folder(store: Store, key: str, recipe: Mapping[str, Any], detail: Mapping[str, Any]) -> Path:

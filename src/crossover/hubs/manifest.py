@@ -97,15 +97,28 @@ def git_blob_sha1(path: Path) -> str:
 
 
 def visible_files(folder: Path) -> list[str]:
-    """Returns the names of all files below a folder, sorted; hidden ones and those in hidden folders are left out."""
-    names = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    return sorted(name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts))
+    """Returns the names of all files below a folder, sorted; hidden ones and those in hidden folders are left out.
+    Folders that are links are followed, as engines do."""
+    return sorted(name for name in _files(folder) if not any(part.startswith(".") for part in name.split("/")))
 
 
 def added_shards(folder: Path, known: Container[str]) -> list[str]:
     """Returns the safetensors files of a folder that are not known: engines load every one that they find."""
-    names = (path.relative_to(folder).as_posix() for path in folder.rglob("*.safetensors"))
-    return sorted(name for name in names if name not in known)
+    return sorted(name for name in _files(folder) if name.endswith(".safetensors") and name not in known)
+
+
+def _files(folder: Path) -> Iterator[str]:
+    above: dict[str, tuple[tuple[int, int], ...]] = {str(folder): ()}
+    for base, folders, names in os.walk(folder, followlinks=True):
+        stat = os.stat(base)  # noqa: PTH116 - as os.walk gives it
+        here, parents = (stat.st_dev, stat.st_ino), above.pop(base)
+        if here in parents:  # a link in a circle
+            folders.clear()
+            continue
+        above |= {str(Path(base, name)): (*parents, here) for name in folders}
+        for path in (Path(base, name) for name in names):
+            if path.is_file():
+                yield path.relative_to(folder).as_posix()
 
 
 def read_memory(file: Path) -> dict[str, FileFacts]:

@@ -94,6 +94,24 @@ def test_hidden_files_are_not_weights(tmp_path):
     assert manifest.visible_files(tmp_path) == ["a", "e/f"]
 
 
+def test_folders_that_are_links_are_read_and_circles_end(tmp_path):
+    (tmp_path / "w" / "real").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    for name in ("w/a", "w/real/b", "outside/c.safetensors"):
+        (tmp_path / name).write_text("x")
+    (tmp_path / "w" / "linked").symlink_to("../outside")
+    (tmp_path / "w" / "twice").symlink_to("../outside")
+    (tmp_path / "w" / "real" / "circle").symlink_to("..")
+    (tmp_path / "w" / "nowhere").symlink_to("gone")
+    assert manifest.visible_files(tmp_path / "w") == [
+        "a",
+        "linked/c.safetensors",
+        "real/b",
+        "twice/c.safetensors",
+    ]
+    assert manifest.added_shards(tmp_path / "w", ["linked/c.safetensors"]) == ["twice/c.safetensors"]
+
+
 @pytest.fixture
 def folder(tmp_path, cache):
     folder = tmp_path / "weights"

@@ -133,6 +133,29 @@ def test_a_local_model_that_changed_since_the_plan_gets_no_entry_under_its_old_k
     assert plan.store.state("weights", key) is EntryState.MISSING
 
 
+@pytest.mark.parametrize(
+    ("target", "refused"),
+    [("../blobs/m", True), ("{here}/inside.bin", True), ("inside.bin", False)],
+    ids=["out of the folder", "by its place on this machine", "within the folder"],
+)
+def test_links_are_refused_where_a_container_could_not_follow_them(hub, tiny, tmp_path, target, refused):
+    here = tmp_path / "here"
+    for folder in (here, tmp_path / "blobs"):
+        folder.mkdir()
+    for place in (here / "inside.bin", tmp_path / "blobs" / "m"):
+        place.write_bytes(tiny["model.safetensors"])
+    (here / "model.safetensors").symlink_to(target.format(here=here))
+    plan = local_plan(tmp_path, {name: content for name, content in tiny.items() if name != "model.safetensors"})
+    key = weights_keys(plan)[1]
+    make(plan, "weights", key)
+    assert weights_folder(plan.store, key) == str(here)
+    if refused:
+        with pytest.raises(CrossoverError, match=r"model\.safetensors: a link that leaves the folder.*cp -rL"):
+            weights_folder(plan.store, key, mounted=True)
+    else:
+        assert weights_folder(plan.store, key, mounted=True) == str(here)
+
+
 @pytest.mark.parametrize(("name", "variable"), [("huggingface", "HF_TOKEN"), ("modelscope", "MODELSCOPE_API_TOKEN")])
 def test_a_token_reaches_no_file_and_no_line(hub, tiny, tmp_path, monkeypatch, capfd, name, variable):
     canary = "canary-93b1c07a"
