@@ -29,10 +29,15 @@ class Program:
     path: str
     variables: str
 
+    @property
+    def prefix(self) -> str:
+        """Beginning of the names of variables that it sets, without it, in the container."""
+        return f"{self.variables}ENV_"
+
     def within(self, environment: Mapping[str, str]) -> dict[str, str]:
         """Returns the variables that make it set `environment` in the container, so that no value stands on a command
         line."""
-        return {f"{self.variables}ENV_{name}": value for name, value in environment.items()}
+        return {f"{self.prefix}{name}": value for name, value in environment.items()}
 
     def settings(self, own: Mapping[str, str] = os.environ) -> dict[str, str]:
         """Returns its settings in our environment."""

@@ -90,6 +90,7 @@ def start_local(
     environment: Mapping[str, str],
     live_dir: Path,
     address: tuple[str, int],
+    prefixes: Sequence[str] = (),
 ) -> LocalServer:
     """Starts a command as a server of ours.
 
@@ -100,6 +101,8 @@ def start_local(
         environment: all variables of its process, besides secrets and markers.
         live_dir: folder of its log and records.
         address: host and port on which it will listen.
+        prefixes: beginnings of names of variables that the command sets, without them, for what it runs: the marks by
+            which we know our processes are given so as well.
     """
     live_dir.mkdir(parents=True, exist_ok=True)
     if port_is_taken(*address):
@@ -109,7 +112,9 @@ def start_local(
         old.unlink(missing_ok=True)  # of an earlier try, whose causes are not this one's
     record = new_record(kind, spec.label)
     secrets = secret_values(spec)
-    environ = {**environment, **secrets, MARKER: spec.label, LAUNCH_MARKER: record.launch}
+    marks = {MARKER: spec.label, LAUNCH_MARKER: record.launch}
+    within = {prefix + name: value for prefix in prefixes for name, value in marks.items()}
+    environ = {**environment, **secrets, **marks, **within}
     arguments = [str(live_dir / "engine.log"), str(exit_path), str(ORPHAN_GRACE_S), ",".join(secrets)]
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", supervisor.__file__, *arguments, "--", *command],

@@ -86,7 +86,13 @@ def test_command_line_environment_and_log(program, tmp_path, monkeypatch):
         *["--writable-tmpfs", "--nv", "--bind", f"{weights}:/models/target:ro", "engine.sif"],
     ]
     inside = json.loads((live / "inside.json").read_text())
-    assert inside == {"CUDA_VISIBLE_DEVICES": "0,1", "HUB_TOKEN": "canary-4711", "VLLM_X": "1"}
+    assert inside.pop("CROSSOVER_LAUNCH")  # by which the processes within are known as ours
+    assert inside == {
+        "CROSSOVER_DEPLOYMENT": "k1",
+        "CUDA_VISIBLE_DEVICES": "0,1",
+        "HUB_TOKEN": "canary-4711",
+        "VLLM_X": "1",
+    }
     # A setting of its own goes on; a mount that nobody declared does not.
     settings = json.loads((live / "settings.json").read_text())
     assert settings == (["APPTAINER_CACHEDIR"] if program.name == "apptainer" else [])

@@ -37,7 +37,8 @@ class ApptainerLauncher:
         command = (program.path, *exec_arguments(spec, within, scratch), *within.command)
         variables = _devices(spec, outside) | dict(within.environment) | secret_values(spec)
         environment = outside | program.settings() | program.within(variables)
-        server = start_local(self.kind, spec, command, environment, live_dir.absolute(), address)
+        folder, prefixes = live_dir.absolute(), (program.prefix,)
+        server = start_local(self.kind, spec, command, environment, folder, address, prefixes)
         server.model_name = within.model_name
         server.observed = {**server.observed, "image": str(spec.options["image"])}
         return server
