@@ -117,7 +117,7 @@ def _incidents(chosen: Builder, shared: Builder, diagnoses: list[Diagnosis]) -> 
             if cause is not None:
                 incident = dataclasses.replace(
                     incident,
-                    message=f"{incident.message[:200]} Root cause: {cause}",
+                    message=f"{incident.message[:200].rstrip('. ')}. Root cause: {cause}",
                     advice=f"look at the root cause: {cause[:200]}",
                 )
         result.append(incident)

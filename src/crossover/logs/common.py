@@ -181,6 +181,14 @@ KINDS = (
         joins=False,
     ),
     kind(
+        "nccl_stuck",
+        ("watchdog got stuck for", "Heartbeat monitor timed out"),
+        r"watchdog got stuck for \d+ seconds|Heartbeat monitor timed out",
+        event(Kind.NCCL_TIMEOUT, key="watchdog", repeats=False, fatal=True),
+        figure=False,
+        joins=False,
+    ),
+    kind(
         "nccl_error",
         ("NCCL error", "ncclSystemError", "ncclInternalError", "ncclUnhandledCudaError", "ncclRemoteError"),
         r"NCCL error|nccl(?:System|Internal|UnhandledCuda|Remote)Error",

@@ -357,3 +357,18 @@ def test_graphs_that_another_setting_forbids() -> None:
         report = read_log([head + text])
         assert [found.kind for found in report.incidents] == ["graph_mode_changed"]
         assert report.effective_config["graph_mode"] == mode
+
+
+def test_a_step_of_v0_that_never_ended() -> None:
+    lines = [
+        "(VllmWorkerProcess pid=7) WARNING 10-30 11:55:41 shm_broadcast.py:396] No available block found in 60 second.",
+        "ERROR 10-30 11:56:40 async_llm_engine.py:876] Engine iteration timed out. This should never happen!",
+        "ERROR 10-30 11:56:40 async_llm_engine.py:61] Engine background task failed",
+        "ERROR 10-30 11:56:40 async_llm_engine.py:61] asyncio.exceptions.TimeoutError",
+        "[rank0]:[F ProcessGroupNCCL.cpp:1169] [PG 2 Rank 0] ProcessGroupNCCL's watchdog got stuck for 600 seconds",
+    ]
+    incidents = read_log(lines).incidents
+    assert [(found.kind, found.severity) for found in incidents] == [
+        ("stalled", "warning"), ("stalled", "error"), ("engine_died", "error"), ("nccl_timeout", "error"),
+    ]  # fmt: skip
+    assert "Engine iteration timed out" in incidents[2].message

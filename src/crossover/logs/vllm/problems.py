@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from crossover.logs.builder import Builder, rank_label
-from crossover.logs.crash import engine_died
+from crossover.logs.crash import engine_died, remember_error
 from crossover.logs.incidents import Kind, Severity
 from crossover.logs.lines import Line
 from crossover.logs.table import kind
@@ -39,7 +39,15 @@ def jit(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 def stalled(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """A worker did not answer for a minute: at the start, it may be compiling or preparing weights."""
-    builder.incidents.add(Kind.STALLED, line, key="" if _serves(builder) else "start")
+    builder.incidents.add(Kind.STALLED, line, key="" if _serves(builder) else "start", rank=rank_label(line))
+
+
+def iteration_timeout(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """V0's watch over its own steps: no step ended within a minute; the server ends with it."""
+    builder.incidents.add(Kind.STALLED, line, severity=Severity.ERROR, key="iteration", repeats=False)
+    if builder.shared is not None:
+        remember_error(builder.shared, line, line.message)
+    builder.dead = True
 
 
 def _serves(builder: Builder) -> bool:
@@ -92,10 +100,18 @@ KINDS = (
     ),
     kind(
         "stalled",
-        "No available shared memory broadcast block found",
-        "No available shared memory broadcast block found",
+        ("No available shared memory broadcast block found", "No available block found in"),
+        r"No available shared memory broadcast block found|No available block found in \d+ second",
         stalled,
         figure=False,
+    ),
+    kind(
+        "iteration_timeout",
+        "Engine iteration timed out",
+        "Engine iteration timed out",
+        iteration_timeout,
+        figure=False,
+        joins=False,
     ),
     kind(
         "dcp_frame",
@@ -117,13 +133,16 @@ KINDS = (
             "died unexpectedly",
             "died, exit code",
             "Background loop has errored",
+            "Engine background task failed",
+            "Engine loop has died",
             "ngine loop is not running",
             "EngineCore hit an exception",
             "Task finished unexpectedly",
         ),
         r"Engine core initialization failed|EngineCore encountered|EngineCore failed to start|EngineDeadError"
         r"|Engine loop is dead|Engine process failed to start|died unexpectedly|died, exit code"
-        r"|Background loop has errored|ngine loop is not running|EngineCore hit an exception"
+        r"|Background loop has errored|Engine background task failed|Engine loop has died"
+        r"|ngine loop is not running|EngineCore hit an exception"
         r"|Task finished unexpectedly",
         engine_died,
         figure=False,
