@@ -200,7 +200,7 @@ class LogReader:
         if self._taken:
             self._catch_up(rows, number)
         whole = text[start:end]
-        failed = False
+        failed: set[str] = set()
         understood: list[str] = []
         for index, row in rows:
             if row.instead_of and row.instead_of in understood:
@@ -215,14 +215,16 @@ class LogReader:
                 good = row.handler(builder, line, match) is not False
                 if not good:
                     break
+                if row.instead_of and not whole[match.end() :].strip():  # nothing of the line was left over
+                    failed.discard(row.instead_of)
                 builder.votes += 1
                 builder.heard(line)
                 again = row.figure and match.end() + _SHORTEST < len(whole)
                 match = row.pattern.search(whole, match.end()) if again else None
             if good or (row.joins and self._joined(text, end, Line(whole, trigger - start, number), builder, row)):
                 understood.append(row.name)
-            else:
-                failed |= row.figure
+            elif row.figure:
+                failed.add(row.name)
         if failed and _DIGIT.search(whole, trigger - start):
             line = Line(whole, trigger - start, number)
             self.unparsed += 1

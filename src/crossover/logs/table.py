@@ -80,7 +80,8 @@ class LineKind:
         spans: lines below that the statement may go on in where a terminal wrapped it, although its first part
             alone would match too. Only for patterns that cannot run on into another statement.
         usual: a short way for lines that come by the million, see `Usual`.
-        instead_of: name of a row; where that one understood the line, this one is not tried.
+        instead_of: name of a row; where that one understood the line, this one is not tried. Where
+            this one reads it to its end, the line does not count as unparsed for that one.
     """
 
     name: str

@@ -273,3 +273,4 @@ def test_line_that_somebody_shortened_gives_what_it_has() -> None:
     assert found == [(1, 23128, None, None, 54.17), (1, 104, None, True, None), (4, 1000, None, None, None)]
     (prefill,) = report.prefill_batches
     assert (prefill.new_seq, prefill.new_tokens, prefill.cached_tokens, prefill.graph) == (None, 44, 0, False)
+    assert report.unparsed_examples == ("Decode batch, #running-req: 4, #token: 1000, token usage: 0.1",)

@@ -196,7 +196,7 @@ def note_dp(state: Batches, rank: Mapping[str, int]) -> None:
 
 
 def _on_cut(name: str, handler: Callable[[Builder, Line, re.Match[str]], bool]) -> Callable[..., bool | None]:
-    """A line that was cut short: its complete pairs are true all the same. It still counts as unparsed."""
+    """A line that was cut short: its complete pairs are true all the same. It counts as unparsed unless all are."""
 
     def handle(builder: Builder, line: Line, match: re.Match[str]) -> bool | None:
         if Batches.of(builder).last_number[name] == line.number:
