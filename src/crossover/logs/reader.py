@@ -1,7 +1,8 @@
 """The reader: goes through a log once, gives each line with a known statement to its rows, makes the report.
 
-One automaton holds the triggers of all tables. A line without a trigger costs nothing but the scan, so a log
-of gigabytes is read in constant memory at tens of megabytes a second.
+Lines that come by the million are read as columns (see `bulk`). For all others one automaton holds the triggers of
+all tables, and a line without a trigger costs nothing but the scan. So a log of gigabytes is read in constant memory
+at tens of megabytes a second.
 """
 
 from __future__ import annotations

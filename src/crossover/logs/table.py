@@ -52,6 +52,14 @@ class Usual:
     add: Callable[[Builder, Sequence[tuple[Any, ...]], Sequence[int]], None]
 
 
+OUTER = (
+    r"(?:[a-z\d][a-z\d._-]{0,60} +\| |\[pod/[a-z\d./-]{1,120}\] "
+    r"|\([A-Za-z:.]{1,60} pid=\d{1,9}(?:, ip=[\d.]{7,15})?\) )?"
+    r"(?:(?P<t_outer>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)) (?:std(?:out|err) F )?)?"
+)
+"""What compose, kubectl, Ray and containers may put before a usual line. No rank can be read from it."""
+
+
 def record_rows(fields: Sequence[str]) -> Callable[[Mapping[str, Iterable[Any]]], list[tuple[Any, ...]]]:
     """Returns what makes records of columns that are named as the record's fields; None where there is no column."""
 

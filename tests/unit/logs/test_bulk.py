@@ -38,6 +38,10 @@ INTERVAL = "(APIServer pid=1) INFO 07-01 00:00:{:02d} [loggers.py:273] Engine 00
 STAMPED = "2026-11-29T20:53:26.123456789Z " + INTERVAL + ", External prefix cache hit rate: 30.0%"
 SPECULATION = "(APIServer pid=1) INFO 07-01 00:00:{:02d} [metrics.py:120] SpecDecoding metrics: Mean acceptance length: 1.35, Accepted throughput: 3.80 tokens/s, Drafted throughput: 75.60 tokens/s, Accepted: 38 tokens, Drafted: 756 tokens, Per-position acceptance rate: 0.259, 0.083, Avg Draft acceptance rate: 5.0%"
 ACCESS = 'INFO:     127.0.0.1:{:02d}234 - "POST /v1/chat/completions HTTP/1.1" 200 OK'
+PREFIXES = (
+    "2026-11-29T20:53:26.1Z ", "2026-11-29T20:53:26.123456789+08:00 stdout F ", "vllm-1  | ", "[pod/sglang-0/engine] ",
+    "(ServeReplica:app pid=5, ip=10.0.0.2) ", "(RayTrainWorker pid=77) ",
+)  # fmt: skip
 HOT = (PREFILL, DECODE, HYBRID, INTERVAL, STAMPED, SPECULATION, ACCESS)
 
 
@@ -61,10 +65,15 @@ def judged(line: str) -> Layout | Any:
     return ShapeReader(tables())._judge(re.sub(r"\d", "0", line))
 
 
-@pytest.mark.parametrize("line", HOT[:-1])
-def test_lines_that_come_by_the_million_are_of_a_form(line: str) -> None:
+@pytest.mark.parametrize("prefix", ["", *PREFIXES])
+@pytest.mark.parametrize("line", [PREFILL, DECODE, HYBRID, INTERVAL, SPECULATION])
+def test_lines_that_come_by_the_million_are_of_a_form(line: str, prefix: str) -> None:
     """A trigger that another row has in such a line would make the reader slow: choose a longer trigger."""
-    assert isinstance(judged(line.format(0)), Layout)
+    assert isinstance(judged(prefix + line.format(0)), Layout)
+    lines = "\n".join(prefix + line.format(second) for second in (1, 2, 3, 19))
+    short, long = read([lines], "auto", ShapeReader), read([lines], "auto", NoShapes)
+    assert short.to_dict() == long.to_dict()
+    assert len(short.intervals) + len(short.speculation) + len(short.prefill_batches) + len(short.decode_batches) == 4
 
 
 @pytest.mark.parametrize(
@@ -154,6 +163,8 @@ def hot(draw: st.DrawFn) -> str:
     line = draw(st.sampled_from(HOT)).format(draw(st.integers(0, 59)))
     if draw(st.booleans()):
         line = line.replace("TP0", draw(st.sampled_from(("TP1", "DP0 TP1", "TP12", "PP1 TP0"))))
+    if draw(st.booleans()):
+        line = draw(st.sampled_from(PREFIXES)) + line
     if draw(st.booleans()):
         line = line.replace("True", "False").replace("INFO", "DEBUG", 1)
     for _ in range(draw(st.integers(0, 3))):

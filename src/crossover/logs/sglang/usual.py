@@ -14,12 +14,9 @@ from crossover.logs.lines import ranks_of
 from crossover.logs.model import DecodeBatch, PrefillBatch
 from crossover.logs.numbers import floats, integers, stamps
 from crossover.logs.sglang.batches import Batches, note_dp
-from crossover.logs.table import LineKind, Part, Usual, record_rows
+from crossover.logs.table import OUTER, LineKind, Part, Usual, record_rows
 
-_HEAD = (
-    r"(?:(?P<t_outer>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z) )?"
-    r"\[(?P<t>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<rank>(?: [A-Z_]{2,8}\d{1,4}){0,6})\] "
-)
+_HEAD = OUTER + r"\[(?P<t>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<rank>(?: [A-Z_]{2,8}\d{1,4}){0,6})\] "
 _INT, _FLOAT = r"\d{1,15})", r"\d{1,12}\.\d\d)"
 _GRAPH = r"(?:cuda|cpu|npu|xpu|hip) graph: (?P<graph>True|False), "
 

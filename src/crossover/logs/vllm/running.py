@@ -12,7 +12,7 @@ from crossover.logs.incidents import Kind
 from crossover.logs.lines import Line
 from crossover.logs.model import Interval, Speculation
 from crossover.logs.numbers import floats, fraction, fractions, integers, stamps
-from crossover.logs.table import Part, Usual, kind, record_rows
+from crossover.logs.table import OUTER, Part, Usual, kind, record_rows
 
 _FIELDS = re.compile(r"([A-Z][A-Za-z ]{3,40}): (\d{1,15}(?:\.\d{1,6})?)( tokens/s| reqs|%|,)")
 
@@ -201,8 +201,8 @@ def _add_speculations(builder: Builder, rows: Sequence[tuple[Any, ...]], numbers
 
 _INT, _FLOAT, _SHARE = r"\d{1,15})", r"\d{1,12}\.\d{1,2})", r"\d{1,3}\.\d)%"
 _HEAD = (
-    r"(?:(?P<t_outer>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z) )?"
-    r"(?:\((?:A[Pp][Ii]Server|EngineCore)\w{0,20} pid=\d{1,9}\) )?(?:INFO|DEBUG) (?P<t>\d\d-\d\d \d\d:\d\d:\d\d) "
+    OUTER
+    + r"(?:\((?:A[Pp][Ii]Server|EngineCore)\w{0,20} pid=\d{1,9}\) )?(?:INFO|DEBUG) (?P<t>\d\d-\d\d \d\d:\d\d:\d\d) "
     r"\[?[\w/]{1,60}\.py:\d{1,5}\] (?:Engine (?P<engine_id>\d{1,6}): )?"
 )
 _INTEGER, _NUMBER, _PERCENTAGE = Part("figure", integers), Part("figure", floats), Part("figure", fractions)
