@@ -339,11 +339,20 @@ _ANY_HEAD = re.compile(  # of vLLM, whatever a collector put before it
 )
 
 
+_COLLECTOR = re.compile(  # compose, journald, and vLLM's own name of the process
+    r"(?:[\w.-]{1,60} +\| |\S{1,8} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,60} [\w./-]{1,40}\[\d{1,9}\]: )"
+    r"|(?!\w{0,60}(?:Error|Exception)\b)(?:.{0,80}? )??(?=\((?:APIServer|EngineCore|Worker|VllmWorker)\w{0,40} pid=\d{1,9}\) )"
+)
+
+
 def message_of(text: str) -> str:
     """Returns a line without prefixes and padding, at most 300 characters."""
     short = text[:1000].rstrip(" \t│┃║|")
-    head = _ANY_HEAD.search(short, 0, 300)
-    match = head or _PREFIX.match(short)
+    match = _ANY_HEAD.search(short, 0, 300)
+    if match is None:
+        begin = outer.end() if (outer := _COLLECTOR.match(short)) else 0
+        match = _PREFIX.match(short[begin:])
+        short = short[begin:]
     body = short[match.end() :] if match else short
     return (body or short).strip()[:300]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crossover.logs import read_log
+from crossover.logs.lines import message_of
 
 HEAD = "(APIServer pid=1) INFO 08-21 18:38:44 [loggers.py:273] Engine 000: "
 
@@ -49,3 +50,16 @@ def test_a_worker_may_name_its_rank_apart() -> None:
     line = "(VllmWorker TP{0} pid=128534{0}) INFO 08-26 09:12:26 [runner.py:1] Model loading took {1} GiB and 5.0 s"
     found = read_log([line.format(0, "7.5"), line.format(1, "7.25")])
     assert [(item.rank, item.gib) for item in found.memory] == [({"tp": 0}, 7.5), ({"tp": 1}, 7.25)]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("авг 18 14:15:09 llm python3[28000]: (APIServer pid=28000) RuntimeError: gone", "RuntimeError: gone"),
+        ("vllm-1  | (APIServer pid=1) RuntimeError: gone", "RuntimeError: gone"),
+        ("vllm-1  | ValueError: gone", "ValueError: gone"),
+        ("ValueError: gone (see (EngineCore pid=3) above)", "ValueError: gone (see (EngineCore pid=3) above)"),
+    ],
+)
+def test_messages_are_without_the_prefix_of_a_collector(line: str, message: str) -> None:
+    assert message_of(line) == message
