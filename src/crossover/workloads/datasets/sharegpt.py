@@ -103,7 +103,8 @@ def _sample(conversations: list[Conversation], limits: Limits, job: Job) -> list
             found.append((prompt, output))
     if len(found) < job.spec.requests:
         raise InputError(
-            f"only {len(found)} of the {job.spec.requests} prompts wanted pass the filter",
+            f"only {len(found)} of the {job.spec.requests} prompts wanted pass the filter, of {len(conversations)} "
+            f"conversations for {job.spec.purpose} (an eighth of a file is kept for warm-up)",
             place="options.file",
             remedy="ask for fewer requests, widen the limits, or give a larger file",
         )
