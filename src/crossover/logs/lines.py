@@ -341,7 +341,8 @@ _ANY_HEAD = re.compile(  # of vLLM, whatever a collector put before it
 
 _COLLECTOR = re.compile(  # compose, journald, and vLLM's own name of the process
     r"(?:[\w.-]{1,60} +\| |\S{1,8} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,60} [\w./-]{1,40}\[\d{1,9}\]: )"
-    r"|(?!\w{0,60}(?:Error|Exception)\b)(?:.{0,80}? )??(?=\((?:APIServer|EngineCore|Worker|VllmWorker)\w{0,40} pid=\d{1,9}\) )"
+    r"|(?!\w{0,60}(?:Error|Exception)\b)(?:.{0,80}? )??"
+    r"(?=\((?:APIServer|EngineCore|Worker|VllmWorker)\w{0,40} pid=\d{1,9}\) )"
 )
 
 
