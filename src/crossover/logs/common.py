@@ -191,7 +191,7 @@ KINDS = (
     kind(
         "nccl_error",
         ("NCCL error", "ncclSystemError", "ncclInternalError", "ncclUnhandledCudaError", "ncclRemoteError"),
-        r"NCCL error|nccl(?:System|Internal|UnhandledCuda|Remote)Error",
+        r"(?<!f\")NCCL error|nccl(?:System|Internal|UnhandledCuda|Remote)Error",
         event(Kind.NCCL_ERROR),
         figure=False,
         joins=False,

@@ -32,6 +32,7 @@ def incidents_of(*lines: str) -> list[Incident]:
         ("Decode handshake failed for request rank=0 decode_req.req.rid='x'", "kv_transfer_failed"),
         ("Losing connection with prefill instance (bootstrap_addr: 10.0.0.2:8998), 4 requests", "kv_transfer_failed"),
         ("KV cache pool leak detected!", "stalled"),
+        ("Failed to create router: Timeout 600s waiting for workers to become healthy", "start_timeout"),
         ("Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)", "stalled"),
     ],
 )
@@ -146,3 +147,16 @@ def test_interrupt_of_a_server_that_was_up_is_no_death() -> None:
     ready = "[2026-08-10 06:00:01] The server is fired up and ready to roll!"
     assert incidents_of(ready, *LAUNCH[:3], "KeyboardInterrupt") == []
     assert [item.kind for item in incidents_of(*LAUNCH[:3], "KeyboardInterrupt")] == ["engine_died"]
+
+
+def test_source_text_in_a_traceback_is_not_the_error() -> None:
+    found = incidents_of(
+        '    raise RuntimeError(f"NCCL error: {error_str}")',
+        "RuntimeError: NCCL error: remote process exited or there was a network error",
+        '        "Not enough memory. Please try to increase --mem-fraction-static."',
+        "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.",
+    )
+    assert [(item.kind, item.count, item.message.split(":")[0]) for item in found] == [
+        ("nccl_error", 1, "RuntimeError"),
+        ("kv_too_small", 1, "RuntimeError"),
+    ]

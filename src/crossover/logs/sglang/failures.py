@@ -66,6 +66,15 @@ def _warmup_status(builder: Builder, line: Line, match: re.Match[str]) -> None:
     )
 
 
+def _router_gave_up(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    builder.incidents.add(
+        Kind.START_TIMEOUT,
+        line,
+        advice="raise the router's worker-startup-timeout-secs, or look why the servers behind it do not start",
+        repeats=False,
+    )
+
+
 def _no_memory(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """The engine's suggestion is checked: a fraction of the memory is between 0 and 1."""
     if not new_event(builder, line, Kind.KV_TOO_SMALL):
@@ -208,8 +217,9 @@ KINDS: tuple[LineKind, ...] = (
             "state cache is too small to serve",
             "leaves no room for the full KV pool",
         ),
-        r"Not enough memory\. Please try to increase --mem-fraction-static|Loaded weights leave no GPU memory"
-        r"|Not enough GPU memory for hybrid|state cache is too small to serve|leaves no room for the full KV pool",
+        r"(?<![\"'])(?:Not enough memory\. Please try to increase --mem-fraction-static"  # quoted: source text
+        r"|Loaded weights leave no GPU memory|Not enough GPU memory for hybrid"
+        r"|state cache is too small to serve|leaves no room for the full KV pool)",
         _no_memory,
         figure=False,
         joins=False,
@@ -226,6 +236,14 @@ KINDS: tuple[LineKind, ...] = (
         ("Weights are not ready after waiting", "Timeout waiting for worker ports"),
         r"Weights are not ready after waiting|Timeout waiting for worker ports",
         warn(Kind.START_TIMEOUT),
+        figure=False,
+        joins=False,
+    ),
+    kind(
+        "router_gave_up",
+        "s waiting for workers to become healthy",
+        r"Timeout \d{1,6}s waiting for workers to become healthy",
+        _router_gave_up,
         figure=False,
         joins=False,
     ),
