@@ -29,7 +29,8 @@ def write_attempt(
         reason: one line.
         log_tail: the last lines of the engine's log.
         recorded: folder with what the recorder has written, moved into the attempt; None where it wrote nothing.
-        facts: the cell's facts so far (shape of cell.json).
+        facts: the cell's facts so far (shape of cell.json), and failure: the class of the server's end (see
+            docs/launchers.md), None where the server lives on.
     """
     stamp = now().replace(":", "").replace("-", "")
     folder = store_root / "attempts" / run_key / f"{stamp}-{os.getpid()}"

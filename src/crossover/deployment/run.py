@@ -62,7 +62,7 @@ def deploy(sheet: DeploymentSheet, store: Store, reporter: Reporter) -> Outcome:
             deaths = deaths + 1 if len(outcome.measured) == before else 0
             if rest and deaths >= DEATHS_IN_A_ROW:
                 why = f"given up: the server ended {deaths} times in a row without measuring a cell"
-                _fail_all(rest, why, (), store, outcome, reporter)
+                _fail_all(rest, why, (), store, outcome, reporter, "given_up")
                 rest = []
             pending = rest
         return outcome
@@ -118,7 +118,7 @@ def _one_server(
                     return rest
     except LaunchError as error:
         reporter.say(f"the server did not come up: {error}")
-        _fail_all(rest, f"the server did not come up: {error}", error.log_tail, store, outcome, reporter)
+        _fail_all(rest, f"the server did not come up: {error}", error.log_tail, store, outcome, reporter, error.kind)
         return []
     return rest
 
@@ -133,7 +133,9 @@ def _one_cell(session: Session, cell: CellSheet, store: Store, reporter: Reporte
         alive = measure(session, cell, store, reporter)
     except CellFailedError as failure:
         timed["status"] = "failed"
-        _fail(cell, str(failure), tail_of(session), store, outcome, reporter, failure.recorded, failure.facts)
+        ended = session.server.poll()
+        facts = {**failure.facts, "failure": ended.kind if ended else None}
+        _fail(cell, str(failure), tail_of(session), store, outcome, reporter, facts, failure.recorded)
         return not failure.server_gone
     except Interrupted as interruption:
         timed["status"] = "interrupted"
@@ -157,11 +159,10 @@ def _fail(
     store: Store,
     outcome: Outcome,
     reporter: Reporter,
+    facts: Mapping[str, Any],
     recorded: Path | None = None,
-    facts: Mapping[str, Any] | None = None,
 ) -> None:
-    workload = {"workload": dict(cell.workload)}
-    write_attempt(store.root, cell.key, reason, tail, recorded, facts or workload)
+    write_attempt(store.root, cell.key, reason, tail, recorded, facts)
     outcome.failed[cell.id] = reason
     reporter.say(f"failed {cell.id}: {reason}")
 
@@ -173,9 +174,11 @@ def _fail_all(
     store: Store,
     outcome: Outcome,
     reporter: Reporter,
+    kind: str | None = None,
 ) -> None:
     for cell in cells:
-        _fail(cell, reason, tail, store, outcome, reporter)
+        facts = {"workload": dict(cell.workload), "failure": kind}
+        _fail(cell, reason, tail, store, outcome, reporter, facts)
 
 
 def write_receipt(path: Path, outcome: Outcome) -> None:

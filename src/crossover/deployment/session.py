@@ -127,6 +127,7 @@ def running_server(sheet: DeploymentSheet, store: Store, reporter: Reporter) -> 
         status = server.stop(grace_s)
         session.timeline["stopped"] = now()
         session.timeline["exit"] = status.reason or status.kind
+        session.timeline["exit_kind"] = status.kind
         session.watch.close()
         session.save()
         set_down(folder, store)
