@@ -117,6 +117,10 @@ _ALL = (
     Meaning("peak-of-unknown-kind", None, "1/s", False, "most chunks or tokens in a second: it does not say which"),
     Meaning("peak-requests-in-a-second", None, "count", False, "requests that touch one second: may exceed the limit"),
     Meaning("requests-over-wall", None, "req/s", False, "successful requests / duration of the run, rounded for print"),
+    Meaning(
+        "request-rate-between-events", None, "req/s", False,
+        "rate between the requests, of which there is one interval less than requests: (requests - 1) / duration",
+    ),
     Meaning("chunks-per-request", None, "count", False, "events of a request"),
     Meaning("acceptance-rate", None, "share", False, "accepted / drafted tokens, as the engine counts them"),
     Meaning("acceptance-length", None, "count", False, "tokens a step, the bonus token included, as the engine counts"),

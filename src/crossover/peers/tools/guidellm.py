@@ -100,7 +100,7 @@ def _figures(metrics: Mapping[str, Any], ok: int | None, version: str | None) ->
         if name in metrics:
             found += _distribution(name, meaning, factor, _successful(metrics, name))
     rate = "output-over-wall" if _numbers(version) >= _NEW_RATE_SINCE else "output-over-counted-span"
-    rates = {"output_tokens_per_second": rate, "requests_per_second": "requests-over-wall"}
+    rates = {"output_tokens_per_second": rate, "requests_per_second": "request-rate-between-events"}
     for name, meaning in rates.items():
         if name in metrics:
             found.append(Figure(name, meaning, "value", amount(_successful(metrics, name).get("mean")) or None))
