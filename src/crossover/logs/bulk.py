@@ -257,8 +257,8 @@ def take(lines: Sequence[str], places: Places, first: int, builders: Sequence[Bu
             rows += shape.rows([lines[place] for place in here])
     taken = []
     for usual, (table, numbers, rows) in found.items():
-        order = sorted(range(len(numbers)), key=numbers.__getitem__)
-        taken.append(
-            Taken(builders[table], usual, [rows[place] for place in order], [numbers[place] for place in order])
-        )
+        if sorted(numbers) != numbers:  # lines of several layouts
+            order = sorted(range(len(numbers)), key=numbers.__getitem__)
+            rows, numbers = [rows[place] for place in order], sorted(numbers)
+        taken.append(Taken(builders[table], usual, rows, numbers))
     return "\n".join(rest), taken
