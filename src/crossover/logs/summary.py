@@ -23,7 +23,8 @@ _ITEMS = (
 _CONFIG = (
     "tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel", "decode_context_parallel",
     "kv_cache_dtype", "attention_backend", "moe_backend", "max_model_len", "max_running_requests",
-    "memory_fraction", "prefix_caching", "speculative_method", "speculative_tokens",
+    "max_batched_tokens", "block_size", "memory_fraction", "prefix_caching", "quantization", "compilation_mode",
+    "graph_mode", "enforce_eager", "speculative_method", "speculative_tokens",
 )  # fmt: skip
 
 
