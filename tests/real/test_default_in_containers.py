@@ -173,6 +173,7 @@ def test_it_was_pulled_by_the_locked_digest_and_asked_for_what_it_is(contained) 
         assert server["simulated"] is True
         assert contained.digest in server["observed"]["image_digests"]
         assert server["observed"]["command"][0] in ("vllm", "python3")
+        assert server["observed"]["pid"]  # whose CPU time and memory were sampled
 
 
 @pytest.mark.parametrize(("variant", "dataset", "context"), POINTS)

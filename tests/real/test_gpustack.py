@@ -6,6 +6,7 @@ With `.ci/gpustack.sh worker` there is a worker too, and instances run in Docker
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -90,6 +91,13 @@ def test_a_model_waits_with_the_servers_own_words_and_goes_without_a_trace(api, 
         wait_ready(server, get_engine("vllm"), endpoint, timeout_s=15)
     assert error.value.kind == "never_ready"
     assert "gpustack: pending: No " in server.log_path.read_text()
+
+    # The key of the server is in nothing that was sent to it or written here.
+    key = os.environ["STACK_KEY"]
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(path.name == RECORD_NAME for path in files)
+    assert not any(key.encode() in path.read_bytes() for path in files)
+    assert key not in json.dumps([model, backend, dict(server.observed)], default=str)
 
     assert server.stop().kind == "stopped"
     assert deployed(api, server) is None

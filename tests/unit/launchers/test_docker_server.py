@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import types
+from pathlib import Path
 
 import pytest
 import requests
@@ -89,3 +91,16 @@ def test_a_status_above_128_is_told_as_a_signal(server, code, shown):
     assert (status.kind, status.code) == ("exited", code)
     assert shown in status.reason
     assert server._container.removed
+
+
+@pytest.mark.parametrize("container_id", ["f" * 64, "0::"])
+def test_a_process_is_the_containers_only_where_its_control_group_says_so(server, container_id):
+    """Our own process stands for one with the same number as a container's on another machine."""
+    container = server._container
+    container.id = container_id
+    container.attrs["State"]["Pid"] = os.getpid()
+    groups = Path("/proc/self/cgroup").read_text()
+    assert kind.local_pid(container) == (os.getpid() if container_id in groups else None)
+    assert kind.local_pid(container) is None or container_id == "0::"
+    container.attrs["State"]["Pid"] = 0
+    assert kind.local_pid(container) is None

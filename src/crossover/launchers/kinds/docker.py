@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import docker
-import psutil
 from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import Container
 from docker.types import DeviceRequest, Ulimit
@@ -65,13 +64,8 @@ class ContainerServer:
     def owns_port(self) -> bool | None:
         if self._container.attrs["HostConfig"]["NetworkMode"] != "host":
             return None  # the listener is in a network of its own
-        pid = self._container.attrs["State"].get("Pid")
-        try:
-            ours = psutil.Process(pid).environ().get(LAUNCH_MARKER) == self._record.launch
-        except (psutil.Error, OSError, TypeError, ValueError):
-            ours = False
-        # Under a daemon on another machine the number means nothing here.
-        return listens([pid, *supervisor.descendants(pid)], self._address[1]) if ours else None
+        pid = local_pid(self._container)
+        return listens([pid, *supervisor.descendants(pid)], self._address[1]) if pid else None
 
     def poll(self) -> ExitStatus | None:
         if self._status is None and time.monotonic() - self._looked >= _POLL_S:
@@ -148,6 +142,17 @@ def _status(code: int) -> str:
         return f"{code} ({signal.Signals(code - 128).name})" if code > 128 else str(code)
     except ValueError:
         return str(code)
+
+
+def local_pid(container: Container) -> int | None:
+    """Returns the container's first process, None where it is not on this machine: under a daemon elsewhere the number
+    means nothing here, and may be a stranger's. Its control group, which anybody may read, has the container's id."""
+    pid = container.attrs["State"].get("Pid")
+    try:
+        groups = Path(f"/proc/{pid}/cgroup").read_text()
+    except OSError:
+        return None
+    return int(pid) if str(container.id) in groups else None
 
 
 def _out_of_memory(limit: int | None) -> str:
@@ -319,7 +324,7 @@ def _observed(container: Container, command: tuple[str, ...], port: int) -> dict
     return {
         "container": container.id,
         "name": container.name,
-        "pid": container.attrs["State"].get("Pid"),
+        "pid": local_pid(container),
         "image_id": image.id if image else None,
         "image_digests": list(image.attrs.get("RepoDigests") or ()) if image else [],
         "command": list(command),
