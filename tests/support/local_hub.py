@@ -4,7 +4,8 @@ Faults are set for one file or for all (`None`); each lasts for a number of requ
 limited (429 on any request), limited file, nothing listed, not there (listed, but 404), empty (a body of nothing),
 flipped (one bit), longer and shorter (than listed), pointer (what git keeps in place of a large file), cut (half of the
 body, then hung up), slow (ten blocks, `hub.pause_s` apart), no ranges (the whole file where the rest was asked
-for), elsewhere (sent on to `hub.storage`, another host, as hubs do for large files) and refused there (403 from it).
+for), elsewhere (sent on to `hub.storage`, another host, as hubs do for large files), moved (the same for any request)
+and refused there (403 from it).
 """
 
 from __future__ import annotations
@@ -106,6 +107,8 @@ class _Handler(BaseHTTPRequestHandler):
         query = {name: values[0] for name, values in parse_qs(url.query).items()}
         if self.hub.fault("limited", None):
             return self._send(429, b"slow down", {"Retry-After": "1"})
+        if not self.is_storage and self.hub.fault("moved", None):
+            return self._send(302, b"", {"Location": f"{self.hub.storage}{self.path}"})
         for pattern, method in _ROUTES:
             if match := re.fullmatch(pattern, path):
                 return getattr(self, method)(query, **match.groupdict())
@@ -174,6 +177,8 @@ class _Handler(BaseHTTPRequestHandler):
             {"Path": name, "Name": name, "Size": len(content), "Sha256": _sha256(content), "Type": "blob"}
             for name, content in found[1].items()
         ]
+        # There are no pages: what is too much is left out without a word.
+        files = files[: self.hub.repositories[repo].page_entries]
         return self._json(200, {"Code": 200, "Data": {"Files": files}, "Success": True})
 
     def _ms_file(self, query, repo):

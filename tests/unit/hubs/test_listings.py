@@ -40,6 +40,14 @@ def test_a_listing_of_several_pages_is_read_to_its_end(hub, files):
     arrives(hub, "huggingface")
 
 
+def test_a_listing_that_the_hub_cuts_without_a_word_is_refused(hub, files, monkeypatch):
+    files |= {f"many/{number}.txt": b"%d" % number for number in range(40)}
+    hub.repositories[REPO].page_entries = 30
+    for module in ("modelscope_hub._legacy_api", "crossover.hubs.kinds.modelscope"):
+        monkeypatch.setattr(f"{module}.REPO_FILES_TRUNCATION_LIMIT", 20)
+    assert "lists no more of one folder" in fails(hub, "modelscope", "refused")
+
+
 def test_many_files_come_without_writing_their_memory_each_time(hub, name, files, monkeypatch):
     files.clear()
     files |= {f"{number // 100}/{number}.txt": b"%d" % number for number in range(600)}

@@ -12,7 +12,7 @@ import pytest
 from fetching_helpers import COMMIT, FILES, REPO, SHARD, TOKENS, arrives, fails, fetch_elsewhere, files_of
 from local_hub import Fault
 
-from crossover.hubs import Snapshot
+from crossover.hubs import Snapshot, get_hub
 from crossover.hubs.cache import place_of
 from crossover.hubs.kinds import huggingface
 
@@ -138,6 +138,19 @@ def test_the_storage_of_a_hub_is_shown_no_token(hub, name, monkeypatch):
     hub.faults = [Fault("elsewhere"), Fault("cut", SHARD, times=1)]
     arrives(hub, name)
     assert len(hub.credentials) >= len(files_of(hub)) + 1
+    assert set(hub.credentials) == {(None, None)}
+
+
+@pytest.mark.usefixtures("quick")
+def test_another_host_that_a_hub_sends_us_to_is_shown_no_token_when_asked_for_branches_and_files(
+    hub, name, monkeypatch
+):
+    monkeypatch.setenv(TOKENS[name], hub.token)
+    hub.faults = [Fault("moved")]
+    ours = get_hub(name)
+    assert ours.resolve(REPO, ours.default_branch) == COMMIT
+    assert {file.name for file in ours.files(REPO, COMMIT)} == set(FILES)
+    assert len(hub.credentials) >= 2
     assert set(hub.credentials) == {(None, None)}
 
 

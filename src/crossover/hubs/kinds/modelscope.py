@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
@@ -22,6 +23,7 @@ os.environ.setdefault("MODELSCOPE_DOWNLOAD_TOTAL_TIMEOUT", str(30 * 24 * 3600))
 
 from modelscope_hub import HubApi, ProgressCallback
 from modelscope_hub.config import HubConfig
+from modelscope_hub.constants import REPO_FILES_TRUNCATION_LIMIT
 from modelscope_hub.errors import (
     AuthenticationError,
     FileIntegrityError,
@@ -62,6 +64,7 @@ class ModelScope:
     def files(self, repo: str, commit: str) -> list[RemoteFile]:
         with _clear(f"{repo}@{commit[:12]}"):
             listed = _api().list_repo_files(repo, "model", revision=commit)
+        _refuse_cut_listing(f"{repo}@{commit[:12]}", [one.path for one in listed])
         return [
             RemoteFile(check_name(one.path), one.size or 0, (one.sha256 or "").lower() or None)
             for one in listed
@@ -100,6 +103,19 @@ def _config() -> HubConfig:
 
 def _api() -> HubApi:
     return HubApi(_config())
+
+
+def _refuse_cut_listing(subject: str, paths: list[str]) -> None:
+    """Refuses a listing that may lack files: the hub lists no more than so many entries of one folder, and has no
+    further pages; the client only warns."""
+    folders = Counter(path.rpartition("/")[0] for path in paths)
+    for folder, count in folders.items():
+        if count >= REPO_FILES_TRUNCATION_LIMIT:
+            raise HubError(
+                "refused",
+                f"modelscope: {subject}: {folder or 'the top folder'} holds {count} files or more, and the hub lists "
+                "no more of one folder; take them from another hub, or give a local folder",
+            )
 
 
 def _references(repo: str) -> dict[str, str]:
