@@ -6,12 +6,14 @@ Times are compared loosely here, since server and client share this process; `be
 from __future__ import annotations
 
 import socket
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from crossover.client import Endpoint, Interpretation, Load, Progress, Sampling, interpret, record
+from crossover.client import Endpoint, Interpretation, Load, Progress, Sampling, interpret, record, recorder
 from crossover.errors import CrossoverError, InputError
 from ground_truth import GroundTruthServer
 
@@ -50,6 +52,20 @@ def test_times_and_tokens_agree_with_the_server(server: GroundTruthServer, tmp_p
         assert row["sent_ns"] <= truth["received_ns"] <= row["first_byte_ns"]
     assert found.fitness["clock"] == "kernel"
     assert found.fitness["unstamped_reads"] == 0
+
+
+@pytest.mark.parametrize(("streams", "pauses"), [(8, False), (96, True)])
+def test_only_with_many_streams_does_the_loop_wait_for_company(
+    server: GroundTruthServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, streams: int, pauses: bool
+) -> None:
+    slept: list[float] = []
+    sleep = time.sleep
+    noting = SimpleNamespace(**{**vars(time), "sleep": lambda seconds: slept.append(seconds) or sleep(seconds)})
+    monkeypatch.setattr(recorder, "time", noting)
+    found = measure(server, tmp_path, "interval_ms=20", Load(concurrency=streams), count=streams)
+    assert bool(slept) is pauses
+    assert found.requests["status"].tolist() == ["ok"] * streams
+    assert found.events["kind"].value_counts()["content"] == 5 * streams
 
 
 @pytest.mark.parametrize(
