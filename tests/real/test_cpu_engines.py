@@ -18,6 +18,7 @@ import pytest
 
 from crossover.client import Endpoint
 from crossover.configuration import effective_configuration
+from crossover.deployment.asked_and_got import changed_settings
 from crossover.engines import get_engine
 from crossover.engines.endpoints import read_counters, reset_cache
 from crossover.engines.information import server_info
@@ -171,6 +172,19 @@ REASONING = {"vllm": ("deepseek_r1", "reasoning"), "sglang": ("deepseek-r1", "re
 THOUGHT_TOKENS, REQUESTS, OUTPUT_TOKENS = 40, 8, 96
 
 
+# What these engines change on a CPU, and what is told of it.
+CHANGED = {
+    "vllm": (
+        {"disable-custom-all-reduce": False},
+        "asked for disable-custom-all-reduce False, got disable_custom_all_reduce True (log)",
+    ),
+    "sglang": (
+        {"sampling-backend": "flashinfer"},
+        "asked for sampling-backend flashinfer, got sampling_backend pytorch (/server_info internal_states)",
+    ),
+}
+
+
 @pytest.fixture(scope="module")
 def thinking_model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("thinking")
@@ -189,13 +203,16 @@ def bench(url, model, out):
 
 
 def test_reasoning_stops_the_ttft_clock_and_content_the_ttfot_clock(engine, environment, thinking_model, tmp_path):
-    """What a relay on the way saw of the very same streams, read without the package, is the measure."""
+    """What a relay on the way saw of the very same streams, read without the package, is the measure. On the way, for
+    a start costs half a minute: a setting that the engine changes is told."""
     parser, field = REASONING[engine]
-    server = get_launcher("process").start(
-        spec(engine, environment, thinking_model, arguments={"reasoning-parser": parser}), tmp_path
-    )
+    wanted = spec(engine, environment, thinking_model, arguments={"reasoning-parser": parser, **CHANGED[engine][0]})
+    server = get_launcher("process").start(wanted, tmp_path)
     try:
         wait_ready(server, get_engine(engine), Endpoint(server.base_url, "tiny"), READY_S)
+        info = server_info(get_engine(engine), server.base_url)
+        asked = {"arguments": wanted.arguments, "environment": wanted.environment}
+        assert changed_settings(engine, server.log_path, info, asked) == [CHANGED[engine][1]]
         before = read_counters(get_engine(engine), server.base_url)
         with Relay(int(server.base_url.rpartition(":")[2])) as relay:
             summary, requests, events = bench(relay.base_url, thinking_model, tmp_path / "bench")
