@@ -22,7 +22,6 @@ from crossover.logs.lines import (
     read_blocks,
     seconds_of,
 )
-from crossover.logs.wrapping import join, loose_lines, unwrap
 
 TEXT = "first line\nzwölf █ Zeilen\nlast without newline"
 
@@ -123,17 +122,6 @@ def test_docker_json_becomes_a_stamped_line() -> None:
 
 def test_boxes_of_terminal_programs_go() -> None:
     assert clean("│ one   │\n│ two   │\n") == "one\ntwo\n"
-
-
-def unwrapped(lines: list[str]) -> tuple[list[str], int]:
-    places, width = unwrap(lines, loose_lines(lines, range(len(lines))))
-    return join(lines, places), width
-
-
-def test_unwrap_needs_a_common_width() -> None:
-    lines = ["INFO 01-01 00:00:00 " + "x" * 30, "tail one", "INFO 01-01 00:00:00 " + "y" * 30, "tail two"]
-    assert unwrapped(lines) == ([f"{lines[0]}{lines[1]}", f"{lines[2]}{lines[3]}"], 50)
-    assert unwrapped([*lines[:2], "INFO longer " + "z" * 90, "tail"])[1] == 0
 
 
 @pytest.mark.parametrize(
