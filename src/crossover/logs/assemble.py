@@ -45,6 +45,7 @@ def assemble(reader: LogReader) -> EngineReport:
         table.finish(chosen)
     found = diagnose({**shared.evidence, **chosen.evidence}, chosen.config)
     incidents = [*_incidents(chosen, shared, found), *findings(chosen.intervals)]
+    incidents += _no_start(chosen, shared, incidents, reader.lines)
     config: dict[str, Any] = dict(chosen.config)
     config["raw"] = dict(chosen.raw)
     return EngineReport(
@@ -122,6 +123,31 @@ def _incidents(chosen: Builder, shared: Builder, diagnoses: list[Diagnosis]) -> 
                 )
         result.append(incident)
     return result + _diagnosed(diagnoses, {incident.kind for incident in result})
+
+
+_END_LINES = 60
+
+
+def _no_start(chosen: Builder, shared: Builder, known: list[Incident], lines: int) -> list[Incident]:
+    """A log that ends with an exception before the server was ready, where no statement says that it failed."""
+    errors = shared.facts.get("errors")
+    if not errors or not 0 < errors[-1][0] - shared.facts.get("traceback", errors[-1][0]) < _TRACEBACK_LINES:
+        return []
+    if errors[-1][0] < lines - _END_LINES or chosen.ready_seen or shared.ready_seen or chosen.intervals:
+        return []
+    if any(incident.severity == Severity.ERROR for incident in known):
+        return []
+    cause = root_cause(shared, errors[-1][0] - _TRACEBACK_LINES, lines)
+    return [
+        Incident(
+            None,
+            Kind.ENGINE_DIED,
+            Severity.ERROR,
+            1,
+            f"the log ends with an exception before the server was ready: {cause}",
+            f"look at the root cause: {(cause or '')[:200]}",
+        )
+    ]
 
 
 def _earlier(found: list[tuple[int, Incident]], after: int, before: int) -> str | None:

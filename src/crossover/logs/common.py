@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from crossover.logs import ray, refusals
+from crossover.logs import environment, ray, refusals
 from crossover.logs.builder import Builder, rank_label
 from crossover.logs.crash import remember_error
 from crossover.logs.diagnoses import evidence_kinds
@@ -218,7 +218,7 @@ KINDS = (
     kind(
         "cuda_error",
         ("CUDA error", "device-side assert", "illegal memory access"),
-        r"CUDA error: (?!out of memory)\w|device-side assert triggered|illegal memory access",
+        r"CUDA error: (?!out of memory|no kernel image)\w|device-side assert triggered|illegal memory access",
         event(Kind.CUDA_ERROR),
         figure=False,
         joins=False,
@@ -300,4 +300,4 @@ KINDS = (
         joins=False,
     ),
 )
-TABLE = LogTable(engine=None, kinds=(*KINDS, *ray.KINDS, *refusals.KINDS, *evidence_kinds()))
+TABLE = LogTable(engine=None, kinds=(*KINDS, *environment.KINDS, *ray.KINDS, *refusals.KINDS, *evidence_kinds()))

@@ -54,6 +54,9 @@ class Kind(StrEnum):
     SHM_TOO_SMALL = "shm_too_small"
     GPU_OCCUPIED = "gpu_occupied"
     RESOURCES_MISSING = "resources_missing"
+    DEVICE_UNUSABLE = "device_unusable"
+    ENVIRONMENT_BROKEN = "environment_broken"
+    DISK_FULL = "disk_full"
     ENGINE_DIED = "engine_died"
     SCHEDULER_EXCEPTION = "scheduler_exception"
     KILLED = "killed"
@@ -120,6 +123,9 @@ CATALOGUE: Mapping[Kind, Entry] = {
         _E, "the GPUs have unequal free memory: another process is on them; stop it before measuring"
     ),
     Kind.RESOURCES_MISSING: Entry(_E, "fewer devices than the parallel sizes ask for: lower them, or add nodes"),
+    Kind.DEVICE_UNUSABLE: Entry(_E, "no usable GPU: check what the container may see, the driver and nvidia-smi"),
+    Kind.ENVIRONMENT_BROKEN: Entry(_E, "a package or compiler is missing or does not fit: use the engine's own image"),
+    Kind.DISK_FULL: Entry(_E, "the disk is full: make room, or move the caches (HF_HOME, XDG_CACHE_HOME)"),
     Kind.ENGINE_DIED: Entry(_E, "look at the root cause above this line"),
     Kind.KILLED: Entry(_E, "killed from outside: check the exit code (137 = out of host memory) and the kernel log"),
     Kind.HEALTH_CHECK_FAILED: Entry(_E, "the server stopped answering: look at what runs at that time"),

@@ -66,6 +66,14 @@ _NOT_CONFLICT = re.compile(
 
 KINDS = (
     kind(
+        "traceback",
+        "Traceback (most recent call last)",
+        r"Traceback \(most recent call last\)",
+        lambda builder, line, match: builder.facts.update(traceback=line.number),
+        figure=False,
+        joins=False,
+    ),
+    kind(
         "config_frame",
         (
             "vllm/config",

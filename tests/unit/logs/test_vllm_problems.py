@@ -372,3 +372,39 @@ def test_a_step_of_v0_that_never_ended() -> None:
         ("stalled", "warning"), ("stalled", "error"), ("engine_died", "error"), ("nccl_timeout", "error"),
     ]  # fmt: skip
     assert "Engine iteration timed out" in incidents[2].message
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("RuntimeError: The NVIDIA driver on your system is too old (found version 12040).", "device_unusable"),
+        ("RuntimeError: No CUDA GPUs are available", "device_unusable"),
+        ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "device_unusable"),
+        ("ModuleNotFoundError: No module named 'flash_attn'", "environment_broken"),
+        ("ImportError: libcudart.so.12: cannot open shared object file: No such file", "environment_broken"),
+        ("OSError: [Errno 28] No space left on device", "disk_full"),
+        ("huggingface_hub.errors.LocalEntryNotFoundError: An error happened", "model_not_found"),
+        ("torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients.", "start_timeout"),
+        ("ValueError: Unknown quantization method: x. Must be one of ['awq']", "model_unsupported"),
+        ("vllm serve: error: argument --max-model-len: invalid value: 'abc'", "model_unsupported"),
+        ("!!!!!!! Segfault encountered !!!!!!!", "engine_died"),
+    ],
+)
+def test_what_is_around_the_engine_ends_a_start(line: str, kind: str) -> None:
+    head = "INFO 11-04 02:08:02 [core.py:710] Starting to load model /m"
+    (found,) = read_log([head, "Traceback (most recent call last):", line]).incidents
+    assert (found.kind, found.severity) == (kind, "error")
+
+
+def test_a_log_that_ends_with_an_exception() -> None:
+    lines = [
+        "(APIServer pid=1) INFO 11-04 02:08:02 [api_server.py:1] vLLM API server version 0.12.0",
+        "(APIServer pid=1) Traceback (most recent call last):",
+        '(APIServer pid=1)   File "/x/vllm/transformers_utils/tokenizer.py", line 1, in get_tokenizer',
+        "(APIServer pid=1) ValueError: No tokenizer file found in directory: /m",
+    ]
+    (found,) = read_log(lines).incidents
+    assert found.kind == "engine_died"
+    assert "ValueError: No tokenizer file found" in found.message
+    assert read_log([*lines, *["INFO 11-04 02:08:02 [x.py:1] Loading"] * 100]).incidents == []
+    assert read_log([*lines, "(APIServer pid=1) INFO:     Application startup complete."]).incidents == []

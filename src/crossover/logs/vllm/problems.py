@@ -50,6 +50,21 @@ def iteration_timeout(builder: Builder, line: Line, match: re.Match[str]) -> Non
     builder.dead = True
 
 
+def native_crash(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """A process died outside Python."""
+    advice = "the process crashed in native code: look for the last kernel or library that it called"
+    if match[0].startswith("Bus"):
+        advice = "a bus error: shared memory is too small most likely (--shm-size or --ipc=host)"
+    builder.incidents.add(Kind.ENGINE_DIED, line, advice=advice, repeats=False)
+    builder.dead = True
+
+
+def refused_argument(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """`vllm serve: error: argument --max-model-len: invalid value: 'abc'`."""
+    builder.incidents.add(Kind.MODEL_UNSUPPORTED, line, repeats=False)
+    builder.dead = True
+
+
 def _serves(builder: Builder) -> bool:
     return builder.ready_seen or (builder.shared is not None and builder.shared.ready_seen)
 
@@ -145,6 +160,23 @@ KINDS = (
         r"|ngine loop is not running|EngineCore hit an exception"
         r"|Task finished unexpectedly",
         engine_died,
+        figure=False,
+        joins=False,
+    ),
+    kind(
+        "native_crash",
+        ("Segmentation fault", "Segfault encountered", "Bus error", "Fatal Python error"),
+        r"Segmentation fault(?: \(core dumped\)|\s*$)|Segfault encountered|Bus error(?: \(core dumped\)|\s*$)"
+        r"|Fatal Python error: ",
+        native_crash,
+        figure=False,
+        joins=False,
+    ),
+    kind(
+        "argument",
+        ": error: argument ",
+        r"\b(?:vllm|api_server\.py)\b[^\n]{0,40}: error: argument -",
+        refused_argument,
         figure=False,
         joins=False,
     ),
