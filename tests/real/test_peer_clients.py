@@ -1,7 +1,7 @@
 """aiperf, SGLang's and vLLM's benchmarks side by side with our recorder, through the real workflow on the simulated
 engine: what each sent, its figures, ours, and the audits. guidellm is in `test_clients.py`.
 
-Their environments are installed under `.envs` on first use, which takes a minute each.
+Their environments are installed under `.envs` on first use, which takes some minutes.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,9 @@ EXPERIMENT = {
 def workflow(tmp_path_factory) -> Path:
     """The folder of a workflow that has run: one cell, measured by the recorder and by each client."""
     folder = tmp_path_factory.mktemp("peers")
-    for client in CLIENTS:
-        ensure(find_definition(str(TOOLS[client].environment), ROOT / "envs"), ROOT / ".envs", print)
+    definitions = [find_definition(str(TOOLS[client].environment), ROOT / "envs") for client in CLIENTS]
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda definition: ensure(definition, ROOT / ".envs"), definitions))
     for name in ("envs", ".envs"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "peers.yaml").write_text(yaml.safe_dump(EXPERIMENT))
