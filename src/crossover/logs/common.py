@@ -61,9 +61,12 @@ def port_in_use(builder: Builder, line: Line, match: re.Match[str]) -> None:
     if "used by process" in match[0] and not builder.facts.get("port_taken"):
         return  # a server that is stopped names itself so
     builder.facts["port_taken"] = True
-    port = re.search(r"\('[\d.:a-f]{0,40}', (\d{1,5})\)|[Pp]ort:? (\d{1,5})|addr='[^'\n]{0,80}:(\d{1,5})'", line.text)
+    port = re.search(
+        r"\('[\d.:a-f]{0,40}', (\d{1,5})\)|[Pp]ort:? (\d{1,5})|addr='[^'\n]{0,80}:(\d{1,5})'|:(\d{1,5}) failed: port",
+        line.text,
+    )
     holder = re.search(r"psutil\.Process\(pid=(\d{1,9})", line.text)
-    number = (port[1] or port[2] or port[3]) if port else None
+    number = next(filter(None, port.groups())) if port else None
     if number:
         builder.facts["port"] = number
     if holder:
@@ -134,8 +137,17 @@ KINDS = (
     ),
     kind(
         "port_in_use",
-        ("ddress already in use", "[Errno 98]", "[errno 98]", "EADDRINUSE", " is used by process"),
-        r"[Aa]ddress already in use|\[[Ee]rrno 98\]|EADDRINUSE|port \d{1,5} is used by process",
+        (
+            "ddress already in use",
+            "[Errno 98]",
+            "[errno 98]",
+            "EADDRINUSE",
+            " is used by process",
+            "port is already allocated",
+            " is already in use",
+        ),
+        r"[Aa]ddress already in use|\[[Ee]rrno 98\]|EADDRINUSE|port \d{1,5} is used by process"
+        r"|port is already allocated|[Pp]ort \d{1,5} is already in use(?!, trying)",
         port_in_use,
         figure=False,
         joins=False,
@@ -247,9 +259,12 @@ KINDS = (
             "are not supported for now",
             "Transformers does not recognize this architecture",
             "unrecognized arguments",
+            "only supported on GPUs with compute capability",
+            "requires you to execute the configuration file in that repo",
         ),
         r"[Mm]odel architectures? [^\n]{0,120} not supported for now|does not recognize this architecture"
-        r"|error: unrecognized arguments",
+        r"|error: unrecognized arguments|only supported on GPUs with compute capability"
+        r"|requires you to execute the configuration file in that repo",
         event(Kind.MODEL_UNSUPPORTED, fatal=True),
         figure=False,
         joins=False,

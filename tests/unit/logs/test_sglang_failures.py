@@ -21,14 +21,12 @@ def incidents_of(*lines: str) -> list[Incident]:
     [
         ("Scheduler or DataParallelController 4121 terminated with -9", "engine_died"),
         ("Child process unexpectedly failed with exitcode=-11. pid=77", "engine_died"),
-        ("Fatal Python error: Segmentation fault", "engine_died"),
         ("Memory access fault by GPU node-3 (Agent handle: 0x55e0) on address 0x7f00. Reason: Unknown.", "engine_died"),
         ("Prefill disaggregation mode warm Up Failed, status code: 500", "warmup_failed"),
         ("Disaggregation warmup failed (mode=prefill), status codes: [503]", "warmup_failed"),
         ("Weights are not ready after waiting 120 seconds. Consider increasing SGLANG_WAIT", "start_timeout"),
         ("RuntimeError: NCCL port at 30005 is not available in 30 seconds. ", "port_in_use"),
         ("RuntimeError: Not enough GPU memory for hybrid (mamba/linear-attention) state cache.", "kv_too_small"),
-        ("launch_server.py: error: argument --attention-backend: invalid choice: 'fa9'", "model_unsupported"),
         ("Decode handshake failed for request rank=0 decode_req.req.rid='x'", "kv_transfer_failed"),
         ("Losing connection with prefill instance (bootstrap_addr: 10.0.0.2:8998), 4 requests", "kv_transfer_failed"),
         ("KV cache pool leak detected!", "stalled"),
@@ -160,3 +158,15 @@ def test_source_text_in_a_traceback_is_not_the_error() -> None:
         ("nccl_error", 1, "RuntimeError"),
         ("kv_too_small", 1, "RuntimeError"),
     ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Bind for 0.0.0.0:30000 failed: port is already allocated.",
+        "RuntimeError: Port 30000 is already in use by process 4242",
+    ],
+)
+def test_port_that_is_taken(line: str) -> None:
+    (found,) = incidents_of("[2026-08-10 06:00:01] server_args=ServerArgs(model_path='m', port=30000)", line)
+    assert (found.kind, found.message) == ("port_in_use", "port 30000 is in use")

@@ -125,14 +125,13 @@ KINDS: tuple[LineKind, ...] = (
             "unexpectedly failed with an exit code",
             "unexpectedly failed with exitcode",
             " terminated with ",
-            "Fatal Python error: ",
             "(core dumped)",
             "Memory access fault by GPU",
         ),
         r"[Rr]eceived sigquit from a child proces|SIGQUIT received\. signum|Received SIGQUIT from scheduler"
         r"|scheduler is dead\. Please check|crashed with exit code|unexpectedly failed with (?:an )?exit ?code"
         r"|(?:Scheduler or )?DataParallelController \d{1,9} terminated with -?[1-9]"
-        r"|Fatal Python error: \w|(?:Segmentation fault|Bus error|Aborted) \(core dumped\)|Memory access fault by GPU",
+        r"|Aborted \(core dumped\)|Memory access fault by GPU",
         died,
         figure=False,
         joins=False,
@@ -244,14 +243,6 @@ KINDS: tuple[LineKind, ...] = (
         "s waiting for workers to become healthy",
         r"Timeout \d{1,6}s waiting for workers to become healthy",
         _router_gave_up,
-        figure=False,
-        joins=False,
-    ),
-    kind(
-        "bad_flag",
-        ": error: argument --",
-        r"\w\.py: error: argument --[\w/, -]{1,80}: (?:invalid|expected|not allowed)",
-        warn(Kind.MODEL_UNSUPPORTED),
         figure=False,
         joins=False,
     ),
