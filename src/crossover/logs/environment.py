@@ -15,13 +15,19 @@ def _fatal(incident: Kind, advice: str | None) -> Handler:
     """A handler for what ends a start; the processes repeat it in words of their own, so that it counts once."""
 
     def handle(builder: Builder, line: Line, match: re.Match[str]) -> None:
-        if line.level in ("WARNING", "WARN", "INFO", "DEBUG"):
+        if line.level in ("WARNING", "WARN", "INFO", "DEBUG") or _HARMLESS.search(line.text):
             return
         builder.incidents.add(incident, line, advice=advice, repeats=False)
         remember_error(builder, line, line.message)
         builder.dead = True
 
     return handle
+
+
+# Imports that are tried and done without: said by Python's warnings, and by SGLang, whose lines have no level.
+_HARMLESS = re.compile(
+    r"Warning: |\bIgnore |ignoring|ignored? (?:this|import)|import (?:failed|error)\b|[Ff]alling back"
+)
 
 
 def _row(
@@ -70,7 +76,7 @@ KINDS = (
             "Could not find nvcc",
             "command not found",
         ),
-        r"ModuleNotFoundError: No module named '(?!vllm\.|sglang\.)|undefined symbol: "
+        r"(?<!\w: )ModuleNotFoundError: No module named '(?!vllm\.|sglang\.)|undefined symbol: "
         r"|lib(?!cuda\.so)[\w.+-]{1,60}: cannot open shared object file|Failed to find C compiler|Could not find nvcc"
         r"|(?:vllm|sglang|python3?): command not found",
         Kind.ENVIRONMENT_BROKEN,

@@ -170,3 +170,18 @@ def test_source_text_in_a_traceback_is_not_the_error() -> None:
 def test_port_that_is_taken(line: str) -> None:
     (found,) = incidents_of("[2026-08-10 06:00:01] server_args=ServerArgs(model_path='m', port=30000)", line)
     assert (found.kind, found.message) == ("port_in_use", "port 30000 is in use")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "/opt/torchvision/io/image.py:14: UserWarning: Failed to load image Python extension: 'image.so: undefined symbol: _ZN3c1'",
+        "Ignore import error when loading sglang.srt.models.x: libavutil.so.58: cannot open shared object file",
+        "Failed to import flash_mla: ModuleNotFoundError: No module named 'flash_mla'",
+    ],
+)
+def test_import_that_the_engine_does_without_is_no_failure(line: str) -> None:
+    ready = "[2026-08-10 06:00:09] The server is fired up and ready to roll!"
+    report = read_log([line, AT + "Load weight begin. avail mem=78.50 GB", AT + line, ready], "sglang")
+    assert report.startup.ready_seen
+    assert not list(report.incidents)
