@@ -119,7 +119,8 @@ def last_boundary(text: str) -> int:
 
 _BEGINS_ENTRY = re.compile(
     r"[\s│┃║|]*(?:\(\w[^()\n]{0,60}pid=|\[(?:\d{2,4}[-:]|gpu_id|rank\d|[WIEF]\d{3,4} |[A-Z]\w{1,30}\])"
-    r"|(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b|\d{4}[-/]\d\d[-/]\d\d|\d\d:\d\d:\d\d|[IWEF]\d{4} |\{\")"
+    r"|(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b|\d{4}[-/]\d\d[-/]\d\d|\d\d:\d\d:\d\d|[IWEF]\d{4} |\{\""
+    r"|Traceback \(|(?:[a-z_]\w{0,40}\.){0,6}[A-Z]\w{1,60}(?:Error|Exception): |Loading \w{2,20} checkpoint|\[Gloo\])"
 )
 
 _STAMPED = re.compile(r"\d\d:\d\d:\d\d|\(\w{1,40} pid=\d|^[\w.-]{1,60} +\| ")

@@ -63,3 +63,20 @@ def test_a_worker_may_name_its_rank_apart() -> None:
 )
 def test_messages_are_without_the_prefix_of_a_collector(line: str, message: str) -> None:
     assert message_of(line) == message
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        "Traceback (most recent call last):",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.74 GiB.",
+        "Loading safetensors checkpoint shards:   0% Completed | 0/4 [00:00<?, ?it/s]",
+        "[Gloo] Rank 0 is connected to 0 peer ranks. Expected number of connected peer ranks is : 0",
+    ],
+)
+def test_what_begins_below_the_arguments_is_no_part_of_them(below: str) -> None:
+    config = (
+        "(EngineCore_DP0 pid=7) INFO 11-04 02:08:02 [core.py:710] Initializing a V1 LLM engine (v0.12.0) with config: "
+        "model='/m', tensor_parallel_size=1"
+    )
+    assert read_log([config, below]).effective_config["tensor_parallel"] == 1
