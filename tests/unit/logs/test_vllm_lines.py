@@ -80,3 +80,15 @@ def test_what_begins_below_the_arguments_is_no_part_of_them(below: str) -> None:
         "model='/m', tensor_parallel_size=1"
     )
     assert read_log([config, below]).effective_config["tensor_parallel"] == 1
+
+
+def test_speculation_as_0_5_words_it() -> None:
+    """`tokens tokens` is printed so; 1 + 900 / (6000 / 3) = 1.45."""
+    (found,) = read_log(
+        [
+            "INFO 07-24 04:00:31 metrics.py:316] Speculative metrics: Draft acceptance rate: 0.150, System efficiency: "
+            "0.300, Number of speculative tokens: 3, Number of accepted tokens: 900, Number of draft tokens tokens: "
+            "6000, Number of emitted tokens tokens: 2400."
+        ]
+    ).speculation
+    assert (found.accepted_tokens, found.drafted_tokens, found.accept_len, found.accept_rate) == (900, 6000, 1.45, 0.15)

@@ -88,7 +88,7 @@ def speculation(builder: Builder, line: Line, match: re.Match[str]) -> bool:
         name: (float(value), unit) for name, value, unit in _SPECULATION.findall(line.text, match.start(), match.end())
     }
     accepted = _tokens(fields, "Accepted", "Number of accepted tokens")
-    drafted = _tokens(fields, "Drafted", "Number of draft tokens")
+    drafted = _tokens(fields, "Drafted", "Number of draft tokens", "Number of draft tokens tokens")
     printed = fields.get("Avg Draft acceptance rate", fields.get("Draft acceptance rate"))
     length = fields.get("Mean acceptance length", (None, ""))[0]
     if accepted is None and printed is None and length is None:
