@@ -92,6 +92,7 @@ def test_error_without_a_text_is_a_cause_too() -> None:
         "Killed",
         "已杀死",
         "sglang-1  | Killed",
+        "sglang-1 exited with code 137",
         "2025-03-03T06:49:29.123456789Z stdout F Killed",
         "Mar 03 06:49:29 gpu-7 sglang[12]: Killed",
         "/bin/bash: line 1:    12 Killed                  python3 -m sglang.launch_server",

@@ -146,9 +146,9 @@ KINDS: tuple[LineKind, ...] = (
     ),
     kind(
         "killed",
-        ("Killed", "已杀死", "Exit code: -9"),
+        ("Killed", "已杀死", "Exit code: -9", " exited with code 137"),
         r"(?:^|[^A-Za-z,.'\"] +|[:>]|std(?:out|err) [FP] )(?:Killed|已杀死)\s*$|line \d+: +\d{1,9} Killed\b"
-        r"|Exit code: -9\b",
+        r"|Exit code: -9\b| exited with code 137\b",
         _killed,
         figure=False,
         joins=False,
