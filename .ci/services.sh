@@ -109,7 +109,8 @@ install_apptainer() { # into the state folder: Debian has it in unstable alone, 
         exit 1
     }
     mv "$place.apt/libc/usr/lib/$(uname -m)-linux-gnu" "$place.part/libc"
-    mv "$place.part/etc" "$place.part/usr/etc" # where it looks when it lies elsewhere than it was built for
+    mv "$place.part/etc" "$place.part/usr/etc" # where it looks when it lies elsewhere than it was built for,
+    ln -s ../etc "$place.part/usr/lib/etc"     # its starter included
     mkdir -p "$place.part/usr/lib/var/lib/apptainer/mnt/session"
     loader=$place/libc/$(basename "$place.part"/libc/ld-linux-*)
     for program in "$place.part/usr/bin/apptainer" "$place.part/usr/lib/$(uname -m)-linux-gnu/apptainer/bin/starter"; do

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from crossover.engines import get_engine
 from crossover.errors import CrossoverError
 from crossover.launchers import LaunchError, ServerSpec, get_launcher, reap, wait_ready
 from crossover.launchers.apptainer_images import fetch_file
+from crossover.launchers.containers import inside
+from crossover.launchers.kinds.apptainer import exec_arguments
 
 pytestmark = pytest.mark.real
 
@@ -181,6 +184,39 @@ def test_weights_are_read_only_there_are_few_rights_and_scratch_space_is_on_disk
     assert "False" in log
     scratch = server.log_path.parent / "container"
     assert sum(path.stat().st_size for path in scratch.rglob("big")) == 3 * (100 << 20)
+
+
+def test_a_user_without_rights_is_given_the_same(reference):
+    """The words of a launch, run by another user on an image that is a folder, for which nothing must be mounted."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        folder.chmod(0o755)
+        image, scratch = folder / "image", folder / "scratch"
+        container = docker.DockerClient(base_url="unix:///var/run/docker.sock").containers.create(
+            "crossover-test", "true"
+        )
+        scratch.mkdir()
+        image.mkdir()
+        tree = b"".join(container.export())
+        container.remove()
+        subprocess.run(["tar", "-C", str(image), "-x"], input=tree, check=True)
+        subprocess.run(["chown", "-R", "65534:65534", str(image), str(scratch)], check=True)
+        program = (
+            "import os, pathlib\n"
+            "print(os.getuid(), len(os.listdir(os.environ['HOME'])))\n"
+            "status = dict(line.split(':') for line in open('/proc/self/status'))\n"
+            "print(status['CapEff'].strip(), status['NoNewPrivs'].strip())\n"
+            "pathlib.Path('/written').touch()\n"
+        )
+        spec = code({"path": str(image)}, program)
+        within = inside(spec, get_engine("openai"), ("127.0.0.1", 1))
+        words = ["apptainer", *exec_arguments(spec, within, scratch), *within.command]
+        done = subprocess.run(
+            ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", *words],
+            capture_output=True, text=True, check=False, cwd="/", env={**os.environ, "HOME": str(scratch)},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines() == ["65534 0", "0000000000000000 1"]
 
 
 def test_one_that_exits_at_once_keeps_its_code_and_its_words(start, facts):
