@@ -188,7 +188,7 @@ def test_one_that_does_not_heed_the_request_to_stop(start, runtime):
 
 def test_a_missing_image_and_a_missing_command(start, runtime):
     missing = ServerSpec("vllm", {}, "/w", "k1", options={"image": "crossover-no-such-image"})
-    with pytest.raises(LaunchError, match="crossover-no-such-image is not on this machine"):
+    with pytest.raises(LaunchError, match=r"crossover-no-such-image is not on this machine .*run again to bring it"):
         start(missing)
     absent = ServerSpec("openai", {"command": ["no-such-engine"]}, "/w", "k1", options={"image": IMAGE})
     with pytest.raises(LaunchError, match="cannot be started") as error:

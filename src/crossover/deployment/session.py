@@ -112,8 +112,10 @@ def running_server(sheet: DeploymentSheet, store: Store, reporter: Reporter) -> 
     launched = now()
     try:
         server = get_launcher(str(sheet.launcher["kind"])).start(server_spec(sheet, store), folder)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, LaunchError) and error.kind == "image_missing":
+            store.quarantine("image", str(sheet.server["image"]))  # so that the next run brings it again
         raise
     session = Session(sheet, folder, engine, server, _watch(sheet, server, folder))
     session.timeline["launched"] = launched

@@ -249,7 +249,7 @@ def _create(client: docker.DockerClient, settings: dict[str, Any]) -> Container:
         container = client.containers.create(**settings)
     except NotFound:
         raise LaunchError(
-            "image_missing", f"the image {settings['image']} is not on this machine; run the image step first"
+            "image_missing", f"the image {settings['image']} is not on this machine (any more); run again to bring it"
         ) from None
     except DockerException as error:
         raise LaunchError("not_started", f"the container cannot be created: {_words(error)}") from None
