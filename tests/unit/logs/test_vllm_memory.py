@@ -238,3 +238,35 @@ def test_an_npu_says_the_same_in_other_words() -> None:
     assert memory(*lines)["remaining"] == 3.1
     assert memory(*lines)["kv_cache"] == 5.15
     assert [found["kind"] for found in incidents(*lines)] == ["kv_overcommit"]
+
+
+def test_visible_memory_follows_from_what_is_requested() -> None:
+    """71.29 / 0.9 = 79.21; less 15 + 0.96 + 1.44 + 53.89 leaves 7.92."""
+    head = "(EngineCore_DP0 pid=7) DEBUG 11-04 02:08:02 [gpu_worker.py:284] "
+    report = read_log(
+        [
+            head + "Initial free memory: 78.80 GiB; Requested memory: 0.90 (util), 71.29 GiB",
+            head
+            + "Memory profiling takes 5.20 seconds. Total non KV cache memory: 17.40GiB; torch peak memory increase: "
+            "1.44GiB; non-torch forward increase memory: 0.96GiB; weights memory: 15.00GiB.",
+            head.replace("DEBUG", "INFO") + "Available KV cache memory: 53.89 GiB",
+        ]
+    )
+    memory = {item.item: item.gib for item in report.memory}
+    assert (memory["visible"], round(memory["remaining"], 2)) == (79.21, 7.92)
+    assert report.effective_config["memory_fraction"] == 0.9
+    assert "visible_derived" in report.effective_config["raw"]
+
+
+def test_memory_that_another_process_gave_back() -> None:
+    head = "(Worker_TP{} pid=7) WARNING 11-04 02:08:02 [gpu_worker.py:284] "
+    text = "Free memory grew by 3.5 GiB during profiling (initial 70.0 GiB, current 73.5 GiB). Sizing the KV cache from"
+    (found,) = read_log([head.format(0) + text, head.format(1) + text]).incidents
+    assert (found.kind, found.severity, found.count) == ("gpu_occupied", "warning", 1)
+
+
+def test_cache_outside_the_device() -> None:
+    line = (
+        "INFO 11-04 02:08:02 [manager.py:9] SimpleCPUOffloadScheduler: Allocating 512 CPU blocks (8.50 GB, mode=eager)"
+    )
+    assert read_log([line]).effective_config["raw"]["kv_offload_gib"] == 8.5

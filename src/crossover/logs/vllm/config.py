@@ -257,6 +257,13 @@ KINDS = (
         figure=False,
     ),
     kind(
+        "max_graph_size",
+        "max cuda graph capture size to",
+        r"Overriding max cuda graph capture size to (\d+)",
+        setting("max_graph_size", int),
+        figure=False,
+    ),
+    kind(
         "memory_fraction",
         "--gpu-memory-utilization=",
         r"[Tt]he current --gpu-memory-utilization=(0?\.\d+|1\.0+)\b",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from crossover.logs.builder import Builder
-from crossover.logs.incidents import Kind
+from crossover.logs.builder import Builder, rank_label
+from crossover.logs.incidents import Kind, Severity
 from crossover.logs.lines import Line
 from crossover.logs.numbers import NUM, number
 from crossover.logs.table import kind
@@ -64,6 +64,18 @@ def device_occupied(builder: Builder, line: Line, match: re.Match[str]) -> None:
     fits = int(100 * number(free) / number(visible)) / 100 if number(visible) else 0
     advice = f"stop the other process on the device, or lower gpu-memory-utilization to {fits:.2f}"
     _dead(builder, line, Kind.GPU_OCCUPIED, message, advice)
+
+
+def memory_grew(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """Newer versions go on when memory became free while they measured, and size the cache otherwise."""
+    builder.incidents.add(
+        Kind.GPU_OCCUPIED,
+        line,
+        severity=Severity.WARNING,
+        advice="another process gave memory back while the engine measured: this KV size is not repeatable",
+        key="grew",
+        rank=rank_label(line),
+    )
 
 
 def memory_changed(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -147,6 +159,13 @@ KINDS = (
         rf"(?:Free|Available) memory on ([^(\n]{{0,30}}?) ?\({NUM}/{NUM} GiB\) on startup is less than desired "
         rf"(?:GPU|CPU|\w{{2,8}}) memory utilization \((0?\.\d+|1(?:\.0+)?), {NUM} GiB\)",
         device_occupied,
+    ),
+    kind(
+        "memory_grew",
+        "Free memory grew by",
+        r"Free memory grew by \d",
+        memory_grew,
+        figure=False,
     ),
     kind(
         "memory_changed",

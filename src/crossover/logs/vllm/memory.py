@@ -57,6 +57,11 @@ def blocks_set(builder: Builder, line: Line, match: re.Match[str]) -> None:
     builder.per_rank["gpu_blocks"] = {None: int(match[1])}
 
 
+def offloaded(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """`SimpleCPUOffloadScheduler: Allocating 8192 CPU blocks (64.00 GB, mode=eager)`: cache outside the device."""
+    builder.raw["kv_offload_gib"] = number(match[1])
+
+
 def kv_reduced(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """Part of the KV memory goes to something else."""
     builder.per_rank.setdefault("kv_cache_gib", {}).clear()
@@ -122,6 +127,12 @@ def _fits(count: float, size: int, length: int, ratio: float) -> bool:
 
 
 KINDS = (
+    kind(
+        "offloaded",
+        "OffloadScheduler: Allocating ",
+        rf"OffloadScheduler: Allocating \d{{1,12}} (?:CPU|offload) blocks \({NUM} GB",
+        offloaded,
+    ),
     kind(
         "kv_memory",
         "vailable KV cache memory:",

@@ -178,8 +178,10 @@ KINDS = (
             "Kernel warmup took",
             "kernel warmup took",
             "armup finished in",
+            "armup compiled ",
         ),
-        rf"(?:Initial profiling/warmup run took|[Kk]ernel warmup took|[Ww]armup finished in) {NUM} ?s",
+        rf"(?:Initial profiling/warmup run took|[Kk]ernel warmup took|[Ww]armup finished in"
+        rf"|[Ww]armup compiled \d{{1,9}} units in) {NUM} ?s",
         phases("kernel_warmup_s"),
     ),
     kind(

@@ -182,7 +182,24 @@ def _add_remaining(builder: Builder, label: Any, rank: Rank | None) -> None:
         builder.raw["memory_remaining_withheld"] = f"the parts exceed the visible memory by {-left:.2f} GiB"
 
 
+def requested(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """`Initial free memory: 78.80 GiB; Requested memory: 0.90 (util), 71.29 GiB`: visible is requested over share."""
+    share, wanted = float(match[1]), number(match[2])
+    if not 0 < share <= 1:
+        return
+    builder.configure({"memory_fraction": share})
+    if _gib(builder, "visible", rank_label(line)) is None:
+        builder.add_memory(line, "visible", round(wanted / share, 2))
+        builder.raw["visible_derived"] = f"{wanted:g} GiB requested / {share:g}"
+
+
 KINDS = (
+    kind(
+        "requested",
+        "; Requested memory: ",
+        rf"; Requested memory: (0?\.\d+|1\.0+) \(util\), {NUM} GiB",
+        requested,
+    ),
     kind(
         "v0_visible",
         "can use total_gpu_memory",
