@@ -239,7 +239,6 @@ KINDS = (
             "alling back to AllGather",
             "ybrid KV cache manager is disabled",
             "hybrid KV cache manager. Disabling it",
-            "using the V1 model runner instead",
             "Computed max_num_seqs",
             "overriding user-specified block_size",
             "Async scheduling ",
@@ -251,7 +250,7 @@ KINDS = (
         r"|forcing chunked prefill and prefix caching to"
         r"|nor prefix caching; disabling both|[Dd]isabling `torch\.compile`|all2all backend has been removed"
         r"|alling back to AllGather|[Hh]ybrid KV cache manager(?: is disabled|\. Disabling it)"
-        r"|using the V1 model runner instead|Computed max_num_seqs \("
+        r"|Computed max_num_seqs \("
         r"|overriding user-specified block_size"
         r"|Async scheduling (?:is (?:disabled|not [^\n]{0,120}will be disabled)|will be disabled)",
         changed(Kind.CONFIG_ADJUSTED),
