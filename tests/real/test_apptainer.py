@@ -52,7 +52,7 @@ def installed(tmp_path_factory):
 @pytest.fixture(scope="module")
 def reference(installed):
     """The simulated engine's image in a registry, by digest."""
-    name = f"{REGISTRY}/crossover/simulated"
+    name = f"{REGISTRY}/crossover/for-apptainer"
     try:
         client = docker.DockerClient(base_url="unix:///var/run/docker.sock")
         client.images.get("crossover-test").tag(name, "apptainer")
@@ -326,7 +326,7 @@ SMALL = {
 
 
 def test_an_experiment_goes_the_whole_way(facts, installed, tmp_path):
-    """Locked without a daemon, the image made into a file, measured, drawn; then nothing is left to do."""
+    """Locked without a daemon, started from the file of the image, measured, drawn; then nothing is left to do."""
     shutil.copytree(ROOT / "config", tmp_path / "config")
     (tmp_path / "config" / "experiments" / "small.yaml").write_text(yaml.safe_dump(SMALL))
     environment = {**os.environ, "DOCKER_HOST": "unix:///no/daemon"}
