@@ -162,7 +162,7 @@ def test_a_container_with_all_its_settings(tmp_path):
         "--init", "--cap-drop", "ALL", "--cap-add", "SYS_NICE", "--security-opt", "no-new-privileges",
         "--mount", f"type=bind,source={cache}/weights/huggingface/owner/model/{COMMIT},target=/models/target,readonly",
         "--mount", 'type=bind,"source=/data, more",target=/data,readonly',
-        "--publish", "0.0.0.0:9000:9000/tcp", "--env", "VLLM_NO_USAGE_STATS=1", "--env", "HF_TOKEN",
+        "--publish", "127.0.0.1:9000:9000/tcp", "--env", "VLLM_NO_USAGE_STATS=1", "--env", "HF_TOKEN",
         "--entrypoint", "vllm", f"vllm/vllm-openai@{DIGEST}",
         "serve", "/models/target", "--host", "0.0.0.0", "--port", "9000", "--served-model-name", "owner/model",
     ]  # fmt: skip
