@@ -236,7 +236,9 @@ class LogReader:
         """Tries a statement that goes on below: cut by a terminal (no blank), or laid out by hand."""
         tight, loose = line.text, line.text.rstrip()
         stamped = CONTAINER_STAMP.match(line.text) is not None
-        for more, below in _below(text, end, _JOINED_LINES, stamped):
+        for taken, (more, below) in enumerate(_below(text, end, max(_JOINED_LINES, row.joins), stamped)):
+            if taken >= _JOINED_LINES and tight[-1:] != "\\":  # only what says that it goes on is longer
+                break
             tight, loose = tight + more, f"{loose} {more.strip()}"
             for whole in (tight, loose):
                 match = row.pattern.search(whole)

@@ -84,7 +84,8 @@ class LineKind:
             returning False means "not understood after all".
         figure: the statement carries a figure, so a line with the trigger and a digit that does not match
             counts as unparsed. False for warnings and for triggers that other lines share.
-        joins: terminals wrap this statement: where it is not understood, up to three lines below are joined on.
+        joins: terminals wrap this statement: where it is not understood, up to three lines below are joined on,
+            or as many as it says where each but the last ends in a backslash.
         spans: lines below that the statement may go on in where a terminal wrapped it, although its first part
             alone would match too. Only for patterns that cannot run on into another statement.
         usual: a short way for lines that come by the million, see `Usual`.
@@ -97,7 +98,7 @@ class LineKind:
     pattern: re.Pattern[str]
     handler: Handler
     figure: bool = True
-    joins: bool = True
+    joins: int = True
     instead_of: str = ""
     spans: int = 0
     usual: Usual | None = None
@@ -124,7 +125,7 @@ def kind(
     handler: Handler,
     *,
     figure: bool = True,
-    joins: bool = True,
+    joins: int = True,
     instead_of: str = "",
     spans: int = 0,
     usual: Usual | None = None,

@@ -173,3 +173,27 @@ def test_version_without_what_follows_it(line: str, version: str) -> None:
 def test_example_of_a_warning_is_no_command() -> None:
     report = read_log(["  Example: sglang serve --model-path <model> [options]"], "sglang")
     assert report.effective_config == {"raw": {}}
+
+
+def test_command_over_several_lines_and_with_a_positional_model() -> None:
+    for lines in (
+        [
+            "$ sglang serve org/m-30b \\",
+            "    --tp 4 \\",
+            "    --mem-fraction-static 0.82 \\",
+            "    --disable-radix-cache",
+        ],
+        [
+            "python3 -m sglang_router.launch_server \\",
+            "> --model-path org/m-30b --tp-size=4 \\",
+            "> --mem-fraction-static 0.82 \\",
+            "> --disable-radix-cache",
+        ],
+        ["$ sglang serve org/m-30b --tp 4 --mem-fraction-static 0.82 --disable-radix-cache", "", "waiting"],
+    ):
+        log = [*lines, "[2026-03-02 10:00:05] Load weight begin. avail mem=78.50 GB"]
+        config = read_log(log, "sglang").effective_config
+        assert config["model"] == "org/m-30b"
+        assert config["tensor_parallel"] == 4
+        assert config["memory_fraction"] == 0.82
+        assert config["prefix_caching"] is False

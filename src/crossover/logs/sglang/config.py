@@ -225,6 +225,9 @@ def _command(builder: Builder, line: Line, match: re.Match[str]) -> None:
     words = match[2]
     if "<model>" in words:  # the example of a deprecation warning
         return
+    words = re.sub(r"\\\s+(?:> )?", " ", words)  # a command over several lines
+    if not words.startswith("-"):  # `sglang serve org/model --tp 4`
+        words = f"--model-path {words}"
     asked = parse_command(re.sub(r"['\"], +['\"]", " ", words).rstrip("'\"]) ") if match[1] else words)
     for name, value in normalise(redacted(asked)).items():
         builder.config.setdefault(name, value)
@@ -271,6 +274,8 @@ def _version(builder: Builder, line: Line, match: re.Match[str]) -> None:
     builder.version = match[1]
 
 
+_COMMAND_LINES = 24
+
 KINDS: tuple[LineKind, ...] = (
     kind(
         "server_args",
@@ -289,10 +294,18 @@ KINDS: tuple[LineKind, ...] = (
     ),
     kind(
         "command",
-        ("sglang.launch_server ", "sglang serve ", "sglang.launch_server'", 'sglang.launch_server"'),
-        r"(?:sglang\.launch_server|sglang serve)(['\"]?),? +\1(--?\w.*)",
+        (
+            "sglang.launch_server ",
+            "sglang_router.launch_server ",
+            "sglang serve ",
+            "sglang.launch_server'",
+            'sglang.launch_server"',
+        ),
+        r"(?:sglang(?:_router)?\.launch_server|sglang serve)(['\"]?),? +\1(?:\\\s+(?:> )?)?"
+        r"((?:[\w.~-]{0,60}/[^\s'\"<>]{1,200} )?(?:\\\s+(?:> )?)?--?\w.*(?<![\s\\]))\s*$",
         _command,
         figure=False,
+        joins=_COMMAND_LINES,
     ),
     kind(
         "kv_dtype",
