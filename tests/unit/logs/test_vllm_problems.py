@@ -408,3 +408,18 @@ def test_a_log_that_ends_with_an_exception() -> None:
     assert "ValueError: No tokenizer file found" in found.message
     assert read_log([*lines, *["INFO 11-04 02:08:02 [x.py:1] Loading"] * 100]).incidents == []
     assert read_log([*lines, "(APIServer pid=1) INFO:     Application startup complete."]).incidents == []
+
+
+def test_caches_that_did_not_arrive() -> None:
+    head = "(EngineCore_DP0 pid=7) {} 11-04 02:08:03 [scheduler.py:1500] "
+    lines = [
+        head.format("ERROR") + "NIXL transfer failed for request chatcmpl-1 with state ERR. Marking blocks as invalid.",
+        head.format("ERROR")
+        + "Failing 3 request(s) due to KV load failure (failure_policy=fail, 900 tokens affected).",
+        head.format("WARNING") + "Recovered from KV load failure: 2 request(s) rescheduled (1200 tokens affected).",
+        head.format("WARNING") + "Releasing expired KV blocks for request chatcmpl-2 which were retrieved by 0 decode",
+        head.format("WARNING") + "Releasing expired KV blocks for request chatcmpl-3 which were retrieved by 0 decode",
+    ]
+    found = [(item.kind, item.severity, item.count) for item in read_log(lines).incidents]
+    assert found == [("kv_transfer_failed", severity, count) for severity, count in
+                     [("error", 1), ("error", 3), ("warning", 2), ("warning", 2)]]  # fmt: skip

@@ -7,7 +7,19 @@ from __future__ import annotations
 
 from crossover.logs.builder import Builder
 from crossover.logs.table import LogTable
-from crossover.logs.vllm import changes, config, frontend, limits, memory, problems, running, startup, usage, waterfall
+from crossover.logs.vllm import (
+    changes,
+    config,
+    frontend,
+    limits,
+    memory,
+    problems,
+    running,
+    startup,
+    transfer,
+    usage,
+    waterfall,
+)
 
 
 def finish(builder: Builder) -> None:
@@ -32,6 +44,7 @@ TABLE = LogTable(
         *changes.KINDS,
         *config.KINDS,
         *problems.KINDS,
+        *transfer.KINDS,
     ),
     finish=finish,
 )
