@@ -109,6 +109,12 @@ _COLLECTIVE = re.compile(
 )
 
 
+def refused_request(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """The access log has an answer other than 200 to a request for text."""
+    message = f"requests were answered with HTTP {match[1]}"
+    builder.incidents.add(Kind.REQUEST_FAILED, line, message=message, key=match[1])
+
+
 _EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
@@ -294,6 +300,14 @@ KINDS = (
         ("maximum context length is", "is longer than the maximum model length"),
         r"maximum context length is \d+|is longer than the maximum model length",
         event(Kind.REQUEST_TOO_LONG),
+        figure=False,
+        joins=False,
+    ),
+    kind(
+        "refused_request",
+        (" Bad Request", " Internal Server Error", " Unprocessable ", " Too Many Requests", " Service Unavailable"),
+        r'"POST /(?:v1/|generate)\S{0,60} HTTP/1\.1" (4\d\d|5\d\d)',
+        refused_request,
         figure=False,
         joins=False,
     ),

@@ -42,6 +42,7 @@ class Kind(StrEnum):
     MAMBA_BLOCKS_TOO_FEW = "mamba_blocks_too_few"
     CONTEXT_EXCEEDS_POOL = "context_exceeds_pool"
     REQUEST_TOO_LONG = "request_too_long"
+    REQUEST_FAILED = "request_failed"
     CONCURRENCY_CAPPED = "concurrency_capped"
     DECODE_STARVED = "decode_starved"
     GRAPH_SIZES_CAPPED = "graph_sizes_capped"
@@ -104,6 +105,7 @@ CATALOGUE: Mapping[Kind, Entry] = {
     Kind.MAMBA_BLOCKS_TOO_FEW: Entry(_E, "lower max-num-seqs to the number of Mamba cache blocks"),
     Kind.CONTEXT_EXCEEDS_POOL: Entry(_W, "input + output must fit the token pool, not the context length"),
     Kind.REQUEST_TOO_LONG: Entry(_W, "the request did not fit: the run plan and the server's limits disagree"),
+    Kind.REQUEST_FAILED: Entry(_W, "requests were refused or ended with an error: none of them is a completed one"),
     Kind.CONCURRENCY_CAPPED: Entry(_W, "fewer requests run at once than asked for: raise the pool that binds"),
     Kind.DECODE_STARVED: Entry(
         _W, "prefill takes the steps: limit its chunks, and take no decode rate from these samples"

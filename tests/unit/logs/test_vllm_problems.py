@@ -423,3 +423,17 @@ def test_caches_that_did_not_arrive() -> None:
     found = [(item.kind, item.severity, item.count) for item in read_log(lines).incidents]
     assert found == [("kv_transfer_failed", severity, count) for severity, count in
                      [("error", 1), ("error", 3), ("warning", 2), ("warning", 2)]]  # fmt: skip
+
+
+def test_requests_that_were_refused() -> None:
+    access = '(APIServer pid=1) INFO:     10.0.0.1:51522 - "POST {} HTTP/1.1" {}'
+    lines = [
+        access.format("/v1/chat/completions", "200 OK"),
+        access.format("/v1/chat/completions", "400 Bad Request"),
+        access.format("/v1/chat/completions", "400 Bad Request"),
+        access.format("/v1/completions", "500 Internal Server Error"),
+        access.format("/metrics", "404 Not Found"),
+        "(EngineCore_DP0 pid=7) ERROR 11-04 02:08:03 [backend_xgrammar.py:150] Failed to advance FSM for request x for",
+    ]
+    found = [(item.kind, item.count) for item in read_log(lines).incidents]
+    assert found == [("request_failed", 2), ("request_failed", 1), ("request_failed", 1)]

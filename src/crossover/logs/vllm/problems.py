@@ -9,6 +9,7 @@ from crossover.logs.crash import engine_died, remember_error
 from crossover.logs.incidents import Kind, Severity
 from crossover.logs.lines import Line
 from crossover.logs.table import kind
+from crossover.logs.vllm.changes import event
 
 _KERNELS = 20  # named in a message at most
 
@@ -160,6 +161,21 @@ KINDS = (
         r"|ngine loop is not running|EngineCore hit an exception"
         r"|Task finished unexpectedly",
         engine_died,
+        figure=False,
+        joins=False,
+    ),
+    kind(
+        "request_failed",
+        (
+            "grammar rejected tokens",
+            "Failed to advance FSM for request",
+            "Failed to compile grammar for request",
+            "Unexpected error pre-processing request",
+            "stream generator.",
+        ),
+        r"grammar rejected tokens|Failed to advance FSM for request|Failed to compile grammar for request"
+        r"|Unexpected error pre-processing request|Error in (?:chat )?completion stream generator",
+        event(Kind.REQUEST_FAILED, key="engine"),
         figure=False,
         joins=False,
     ),
