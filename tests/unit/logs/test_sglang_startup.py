@@ -30,6 +30,7 @@ def test_generation_without_durations_gives_differences_of_stamps() -> None:
     start = report.startup
     assert (start.weights_load_s, start.model_load_s, start.model_load_gib) == (12.0, 12.0, 15.16)
     assert (start.kv_cache_tokens, start.kv_cache_gib) == (996400, 53.2)  # the smaller rank binds
+    assert [(pool.name, pool.tokens, pool.gib) for pool in report.pools] == [("target", 996400, 53.2)]
     assert (start.graph_capture_s, start.graph_capture_gib, start.graph_sizes) == (6.31, None, None)
     assert (start.max_running_requests, start.chunked_prefill_tokens) == (4097, None)
     assert report.unparsed == 0

@@ -88,6 +88,8 @@ def _pools(builder: Builder, start: Start) -> None:
     _draft_in_virtual_space(builder, target, draft)
     totals = [at.max_total for at in start.ranks.values() if at.max_total is not None]
     tokens = target.tokens if target and target.tokens is not None else min(totals, default=None)
+    if target and target.tokens is None and tokens is not None:  # early 0.4: only the limits' line has them
+        builder.pools["target"] = {None: Pool("target", tokens, target.gib)}
     builder.per_rank["kv_cache_tokens"] = {None: tokens} if tokens is not None else {}
     builder.per_rank["kv_cache_gib"] = {None: target.gib} if target and target.gib is not None else {}
     builder.single["kv_cache_tokens_total"] = _total(start, tokens, builder.single.get("dp_size") or 1)
