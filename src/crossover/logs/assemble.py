@@ -135,7 +135,9 @@ def _no_start(chosen: Builder, shared: Builder, known: list[Incident], lines: in
         return []
     if errors[-1][0] < lines - _END_LINES or chosen.ready_seen or shared.ready_seen or chosen.intervals:
         return []
-    if any(incident.severity == Severity.ERROR for incident in known):
+    if not (chosen.version or chosen.raw or chosen.config):
+        return []  # the log does not hold the start
+    if any(incident.severity == Severity.ERROR or incident.kind == Kind.REQUEST_FAILED for incident in known):
         return []
     cause = root_cause(shared, errors[-1][0] - _TRACEBACK_LINES, lines)
     return [

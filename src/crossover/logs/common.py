@@ -109,9 +109,15 @@ _COLLECTIVE = re.compile(
 )
 
 
+_NEAR_LINES = 40
+
+
 def refused_request(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """The access log has an answer other than 200 to a request for text."""
     message = f"requests were answered with HTTP {match[1]}"
+    errors = builder.facts.get("errors")
+    if errors and line.number - errors[-1][0] < _NEAR_LINES:
+        message += f": {errors[-1][2][:200]}"
     builder.incidents.add(Kind.REQUEST_FAILED, line, message=message, key=match[1])
 
 

@@ -437,3 +437,16 @@ def test_requests_that_were_refused() -> None:
     ]
     found = [(item.kind, item.count) for item in read_log(lines).incidents]
     assert found == [("request_failed", 2), ("request_failed", 1), ("request_failed", 1)]
+
+
+def test_a_request_that_failed_is_no_failed_start() -> None:
+    lines = [
+        "ERROR 04-08 10:43:07 [serving_chat.py:200] Traceback (most recent call last):",
+        "ERROR 04-08 10:43:07 [serving_chat.py:200] ValueError: no chat template",
+        'INFO:     10.0.0.1:51522 - "POST /v1/chat/completions HTTP/1.1" 400 Bad Request',
+    ]
+    (found,) = read_log(lines).incidents
+    assert (found.kind, found.message) == (
+        "request_failed", "requests were answered with HTTP 400: ValueError: no chat template",
+    )  # fmt: skip
+    assert read_log(lines[:2]).incidents == []
