@@ -17,6 +17,8 @@ import pytest
 import yaml
 
 from crossover.client import interpret
+from crossover.logs import read_log
+from crossover.metrics import summarise
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from relay import Answer
@@ -110,7 +112,13 @@ def test_stable_decode_throughput_agrees_with_the_engines_logs(cpu) -> None:
 
 @pytest.mark.parametrize("variant", ["vllm", "sglang"])
 def test_reasoning_is_measured_by_the_whole_chain(reasoning, variant) -> None:
-    (measured,) = [c for c in reasoning["cells"] if c["variant"] == variant]
+    repeats = [c for c in reasoning["cells"] if c["variant"] == variant]
+    assert len(repeats) == 2
+    for measured in repeats:
+        check_reasoning(measured, variant)
+
+
+def check_reasoning(measured: dict, variant: str) -> None:
     assert measured["status"] == "ok", measured["reason"]
     assert measured["tokens"]["completion"] == 12 * 320
     verdicts = {a["verdict"] for a in measured["audits"] if a["audit"] in ("counters", "configuration")}
@@ -123,11 +131,15 @@ def test_reasoning_is_measured_by_the_whole_chain(reasoning, variant) -> None:
         answer = streams[read.request]
         answer.raw += read.bytes
         answer.pieces.append((len(answer.raw), read.t_kernel_ns, read.t_kernel_ns))
+    recording = interpret(run)
+    figures = summarise(recording.events, recording.requests, 4)
     thought = "reasoning" if variant == "vllm" else "reasoning_content"
     for figure, field in (("ttft_s", thought), ("ttfot_s", "content")):
         spans = [(answer.first(field)[0] - sent_ns[request]) / 1e9 for request, answer in streams.items()]
         assert len(spans) == 12
-        assert measured["metrics"][figure]["mean"] == pytest.approx(sum(spans) / 12, abs=1e-6)
+        assert figures[figure]["mean"] == pytest.approx(sum(spans) / 12, abs=1e-6)
+        # Withheld where this machine left the recorder without a core for a while, else the same.
+        assert measured["metrics"][figure]["mean"] in (None, pytest.approx(figures[figure]["mean"]))
 
 
 def stable_windows(log: dict, running: int) -> Iterator[tuple[int, int, float]]:
@@ -150,19 +162,17 @@ def ns(stamp: str) -> int:
 
 @pytest.mark.parametrize("variant", ["vllm", "sglang"])
 def test_the_client_counts_the_tokens_that_the_log_counts_sample_by_sample(reasoning, variant) -> None:
-    """The median over the samples: on a busy machine a stall moves tokens from one sample into the next."""
-    (measured,) = [c for c in reasoning["cells"] if c["variant"] == variant]
-    run = ROOT / "results" / "run" / measured["run_key"]
-    events = interpret(run).events
-    done = subprocess.run(
-        [sys.executable, "-m", "crossover.cli", "parse-log", str(run / "engine.log"), "--json"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    """The median over the samples of both repeats: on a busy machine a stall moves tokens from one sample into the
+    next."""
     ratios = []
-    for begin, end, decode_tok_s in stable_windows(json.loads(done.stdout), 4):
-        inside = events[(events["t_kernel_ns"] > begin) & (events["t_kernel_ns"] <= end)]
-        ratios.append(inside["tokens"].clip(lower=0).sum() / (end - begin) * 1e9 / decode_tok_s)
-    assert len(ratios) >= 3
+    for measured in [c for c in reasoning["cells"] if c["variant"] == variant]:
+        run = ROOT / "results" / "run" / measured["run_key"]
+        events = interpret(run).events
+        log = read_log(run / "engine.log", engine=variant).to_dict()
+        for begin, end, decode_tok_s in stable_windows(log, 4):
+            inside = events[(events["t_kernel_ns"] > begin) & (events["t_kernel_ns"] <= end)]
+            ratios.append(inside["tokens"].clip(lower=0).sum() / (end - begin) * 1e9 / decode_tok_s)
+    assert len(ratios) >= 6
     assert statistics.median(ratios) == pytest.approx(1.0, abs=0.05), ratios
 
 
