@@ -68,3 +68,18 @@ def test_a_server_that_starts_again_forgets_the_first_start() -> None:
     size = "(EngineCore pid=2) INFO 05-01 10:0{}:30 [kv_cache_utils.py:9] GPU KV cache size: {} tokens"
     startup = read_log([start.format(0), size.format(0, "1,000"), start.format(5), size.format(5, "2,000")]).startup
     assert startup.kv_cache_tokens == 2000
+
+
+def test_reading_target_and_draft_adds_up_and_a_reload_does_not() -> None:
+    """3 + 0.5 s, then the whole load; what is read later (weights set anew) is none of the start."""
+    head = "(EngineCore pid=7) INFO 07-25 13:42:16 [default_loader.py:430] "
+    startup = read_log(
+        [
+            head + "Loading weights took 3.00 seconds",
+            head + "Loading drafter model...",
+            head + "Loading weights took 0.50 seconds",
+            head + "Model loading took 19.75 GiB memory and 6.35 seconds",
+            head + "Loading weights took 9.00 seconds",
+        ]
+    ).startup
+    assert (startup.weights_load_s, startup.model_load_s) == (3.5, 6.35)

@@ -10,15 +10,6 @@ from crossover.logs.numbers import NUM, number
 from crossover.logs.table import Handler, kind
 
 
-def longest(name: str) -> Handler:
-    """A handler for a figure of one rank, in group 1."""
-
-    def handle(builder: Builder, line: Line, match: re.Match[str]) -> None:
-        builder.at_rank(name, line, number(match[1]))
-
-    return handle
-
-
 def phases(name: str) -> Handler:
     """A handler for a figure that a rank states once a model (target, draft): they add up within the rank.
 
@@ -33,6 +24,12 @@ def phases(name: str) -> Handler:
             builder.add_at_rank(name, line, match[1], value)
 
     return handle
+
+
+def weights_read(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """Once a model (target, draft), then one statement of the whole load; what comes after that is a reload."""
+    if rank_label(line) not in builder.per_rank.get("model_load_gib", {}):
+        phases("weights_load_s")(builder, line, match)
 
 
 def model_loaded(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -124,7 +121,7 @@ def resolve(builder: Builder) -> None:
 
 
 KINDS = (
-    kind("weights", "Loading weights took", rf"Loading weights took {NUM} ?s", longest("weights_load_s")),
+    kind("weights", "Loading weights took", rf"Loading weights took {NUM} ?s", weights_read),
     kind(
         "model",
         ("Loading model weights took", "Model loading took"),
