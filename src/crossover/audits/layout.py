@@ -20,6 +20,12 @@ _NUMBER_WITH_UNIT = re.compile(r"^(?P<number>[-+]?[\d.,]+(?:[eE][-+]?\d+)?)\s*(?
 _VALUE = frozenset({"", "value", "values", "result", "results"})
 _CHANGE = re.compile(r"change|delta|\u0394|\bdiff|improve|speed-?up|\bgain|\bratio\b|lift", re.IGNORECASE)
 _REMARK = re.compile(r"\s*\([^()]*\)\s*$")
+# Engines whose columns stand side by side in published comparisons: `vLLM TTFT (ms)`, `Output tok/s (SGLang)`.
+_ENGINE = re.compile(
+    r"(?<![\w-])(?:vllm|sglang|sgl|tensorrt-llm|trt-llm|trtllm|lmdeploy|tgi|mindie|llama\.cpp|ollama|dynamo)"
+    r"(?:[ -]v?\d[\w.]*)?(?![\w-])",
+    re.IGNORECASE,
+)
 _EMPHASIS = re.compile(r"^[*_`~≈\s]+|[*_`:\s]+$|(?<=\S)\*\*(?=\s)")
 
 
@@ -51,7 +57,10 @@ class Cells:
 
     def add_grid(self, grid: Grid) -> None:
         """Adds a table, in whichever of the layouts it is."""
-        grid = _with_units(_without_stage(_without_emphasis(grid)))
+        for part in _by_engine(_with_units(_without_stage(_without_emphasis(grid)))):
+            self._add_plain(part)
+
+    def _add_plain(self, grid: Grid) -> None:
         by_statistic = _statistics(grid)
         if by_statistic is not None:
             self.add(by_statistic)
@@ -148,6 +157,29 @@ def _with_units(grid: Grid) -> Grid:
     ]
     header = (*grid.header[:column], *grid.header[column + 1 :])
     return Grid(grid.title, header, tuple(rows), grid.first_line, grid.last_line)
+
+
+def _by_engine(grid: Grid) -> list[Grid]:
+    """Splits a table with the same figures of several engines side by side into one table an engine."""
+    own: dict[str, dict[int, str]] = {}
+    for column, name in enumerate(grid.header):
+        engines = _ENGINE.findall(name)
+        figure = re.sub(r"\(\s*\)|^[\s:,/-]+|[\s:,/-]+$", "", _ENGINE.sub(" ", name)).strip()
+        if column and len(engines) == 1 and recognise(figure):
+            own.setdefault(engines[0], {})[column] = figure
+    if len(own) < 2:
+        return [grid]
+    taken = {column for columns in own.values() for column in columns}
+    shared = [column for column in range(len(grid.header)) if column not in taken]
+    parts = []
+    for engine, columns in own.items():
+        header = ("engine", *(grid.header[column] for column in shared), *columns.values())
+        rows = tuple(
+            (f"{engine} {row[0]}", *(row[column] for column in shared), *(row[column] for column in columns))
+            for row in grid.rows
+        )
+        parts.append(Grid(grid.title, header, rows, grid.first_line, grid.last_line))
+    return parts
 
 
 def _statistics(grid: Grid) -> list[tuple[str, str]] | None:

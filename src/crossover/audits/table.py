@@ -11,7 +11,11 @@ from crossover.audits.figures import COUNT, Recognised, recognise
 from crossover.audits.printed import Interval, Printed, plain_text
 
 _CONTEXT = re.compile(r"(?<![a-z0-9])(\d+(?:\.\d+)?)\s*([km])(?![a-z0-9])", re.IGNORECASE)
-_CONCURRENCY = re.compile(r"(?<![a-z0-9])c(\d+)(?![a-z0-9])", re.IGNORECASE)
+# `c8`, `c=8`, `conc 8`, `Concurrency: 8`, `8 concurrent`.
+_CONCURRENCY = re.compile(
+    r"(?<![a-z0-9])(?:c|conc|concurrency)[\s=:_-]*(\d+)(?![a-z0-9])|(?<![a-z0-9])(?<!\d\.)(\d+)[\s_-]*concurren(?:t|cy)(?![a-z])",
+    re.IGNORECASE,
+)
 DESCRIPTIVE = frozenset(
     {
         "source", "hardware", "model", "draft_model", "images", "audit_truth", "attribution", "server", "title",
@@ -98,7 +102,7 @@ class Cell:
                 return float(figure.printed)
         named = _CONCURRENCY.search(self.path)
         if named:
-            return float(named.group(1))
+            return float(named.group(1) or named.group(2))
         return self.workload.get("concurrency")
 
     @property

@@ -314,3 +314,37 @@ def test_a_column_of_changes_is_held_against_the_two_beside_it(tmp_path, printed
     assert [finding.verdict for finding in found.findings] == ([verdict] if verdict else [])
     judged = [held.subject for held in found.passed]
     assert judged == (["changes.Output throughput (tok/s)"] if verdict is None and printed not in ("25", "n/a") else [])
+
+
+def test_the_figures_of_two_engines_side_by_side_are_cells_of_their_own(tmp_path):
+    table = _read(
+        tmp_path,
+        "| Concurrency | vLLM Output tok/s | Output tok/s (SGLang) | vLLM: TTFT (ms) | SGLang TTFT (ms) |\n"
+        "|---|---|---|---|---|\n| 1 | 120.5 | 130.2 | 55 | 50 |\n| 8 | 700.1 | 810.4 | 90 | 120 |\n",
+    )
+    read = {
+        cell.name: (cell.concurrency, float(cell.get("output_rate").printed), float(cell.get("ttft").printed))
+        for cell in table.cells
+    }
+    assert read == {
+        "vLLM 1": (1, 120.5, 55), "vLLM 8": (8, 700.1, 90), "SGLang 1": (1, 130.2, 50), "SGLang 8": (8, 810.4, 120)
+    }  # fmt: skip
+    assert table.not_used == ()
+
+
+def test_a_column_of_one_engine_alone_is_no_comparison(tmp_path):
+    table = _read(tmp_path, "| Concurrency | vLLM TTFT (ms) | TPOT (ms) |\n|---|---|---|\n| 1 | 55 | 8 |\n")
+    assert [cell.name for cell in table.cells] == ["row-1"]
+    assert table.not_used == ("client.row-1.vLLM TTFT (ms)",)
+
+
+@pytest.mark.parametrize("head", ["c8", "c=8", "conc 8", "Concurrency: 8", "8 concurrent", "vllm-c8"])
+def test_a_heading_that_states_the_concurrency(tmp_path, head):
+    # 1 / (50 ms + 499 x 8.2 ms) = 0.2415 requests/s for each that runs at once, so 8 give 966 tok/s of 500 each.
+    text = f"| Metric | {head} | other |\n|---|---|---|\n| Output tok/s | 9000 | 1 |\n"
+    text += "| TPOT (ms) | 8.2 | 9 |\n| TTFT (ms) | 50 | 60 |\n"
+    table = with_workload(_read(tmp_path, text), {"output_tokens": 500})
+    assert [cell.concurrency for cell in table.cells] == [8, None]
+    assert [(f.verdict, f.subject) for f in audit_table(table).findings] == [
+        ("impossible", f"client.{head}.Output tok/s")
+    ]
