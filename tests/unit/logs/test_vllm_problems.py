@@ -450,3 +450,12 @@ def test_a_request_that_failed_is_no_failed_start() -> None:
         "request_failed", "requests were answered with HTTP 400: ValueError: no chat template",
     )  # fmt: skip
     assert read_log(lines[:2]).incidents == []
+
+
+def test_swap_space_of_v0() -> None:
+    head = "ERROR 10-04 05:57:00 async_llm_engine.py:61] "
+    (found,) = read_log([head + "RuntimeError: Aborted due to the lack of CPU swap space. Please increase"]).incidents
+    assert (found.kind, found.severity) == ("out_of_memory", "error")
+    assert "raise swap-space" in found.advice
+    (found,) = read_log([head + "ValueError: Too large swap space. 16.00 GiB out of the 15.00 GiB total"]).incidents
+    assert "lower swap-space" in found.advice

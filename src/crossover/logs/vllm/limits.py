@@ -66,6 +66,14 @@ def device_occupied(builder: Builder, line: Line, match: re.Match[str]) -> None:
     _dead(builder, line, Kind.GPU_OCCUPIED, message, advice)
 
 
+def swap_space(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """V0 ends when it can swap no further, and does not start where it would swap more than the host has."""
+    advice = "raise swap-space, or give the KV cache more memory, so that less is swapped"
+    if match[0].startswith("Too"):
+        advice = "lower swap-space: it counts once for each device of the host"
+    _dead(builder, line, Kind.OUT_OF_MEMORY, line.message, advice)
+
+
 def memory_grew(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """Newer versions go on when memory became free while they measured, and size the cache otherwise."""
     builder.incidents.add(
@@ -159,6 +167,14 @@ KINDS = (
         rf"(?:Free|Available) memory on ([^(\n]{{0,30}}?) ?\({NUM}/{NUM} GiB\) on startup is less than desired "
         rf"(?:GPU|CPU|\w{{2,8}}) memory utilization \((0?\.\d+|1(?:\.0+)?), {NUM} GiB\)",
         device_occupied,
+    ),
+    kind(
+        "swap_space",
+        ("lack of CPU swap space", "Too large swap space"),
+        r"lack of CPU swap space|Too large swap space",
+        swap_space,
+        figure=False,
+        joins=False,
     ),
     kind(
         "memory_grew",

@@ -102,8 +102,8 @@ def dcp_frame(builder: Builder, line: Line, match: re.Match[str]) -> bool:
 KINDS = (
     kind(
         "preemption",
-        "is preempted by",
-        r"is preempted by (?:PreemptionMode\.)?(SWAP|RECOMPUTE)?",
+        ("is preempted by", "computed tokens lost"),
+        r"is preempted by|Preempting request \S{1,80}: \d{1,9} computed tokens lost",
         preempted,
         figure=False,
     ),
