@@ -24,7 +24,8 @@ with these intervals, so that rounding is never a fault; tolerances below come o
 YAML or JSON in the shape of `workflow/schemas/published.schema.json` (any part of it), a JSON list of records, CSV, and
 text with tables or `name: value` lines: Markdown, box drawing, `+---+` grids, tabs, pandas summaries, console output. A
 table may have a cell a row, a cell a column, a statistic a column or a row, or pairs; several lines of names; units in
-a column or behind the values. The formats of known clients ([peers](peers.md)) are read with their own meanings.
+a column or behind the values. Columns of two engines side by side (`vLLM TTFT (ms)`, `SGLang TTFT (ms)`) become a cell
+an engine. The formats of known clients ([peers](peers.md)) are read with their own meanings.
 
 A figure is recognised by its name and unit: `ttft_p90_ms`, `P90 TTFT (ms)` and `p90 time to first token (ms)` are one
 figure. What is not recognised is listed as not used, and a cell of which nothing could be checked with what it would

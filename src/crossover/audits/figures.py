@@ -27,7 +27,8 @@ __all__ = ["COUNT", "RATE", "REQUEST_RATE", "TIME", "Recognised", "recognise", "
 _NOISE = frozenset({"reported"})
 # P99.9, 99.9%, 99th percentile, p5: two digits before the point, so that p999 is the 99.9th and p05 the 5th.
 _PERCENTILE = re.compile(
-    r"(?<![a-z0-9.])(?:p(\d{1,2})(?:\.(\d+))?(?![a-z0-9])|(\d{1,2})(?:\.(\d+))?\s*%|(\d{1,2})(?:st|nd|rd|th)\s+percentile)"
+    r"(?<![a-z0-9.])(?:p(\d{1,2})(?:\.(\d+))?(?![a-z0-9])|(\d{1,2})(?:\.(\d+))?\s*%"
+    r"|(\d{1,2})(?:st|nd|rd|th)\s+percentile)"
 )
 
 

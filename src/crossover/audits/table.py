@@ -13,7 +13,8 @@ from crossover.audits.printed import Interval, Printed, plain_text
 _CONTEXT = re.compile(r"(?<![a-z0-9])(\d+(?:\.\d+)?)\s*([km])(?![a-z0-9])", re.IGNORECASE)
 # `c8`, `c=8`, `conc 8`, `Concurrency: 8`, `8 concurrent`.
 _CONCURRENCY = re.compile(
-    r"(?<![a-z0-9])(?:c|conc|concurrency)[\s=:_-]*(\d+)(?![a-z0-9])|(?<![a-z0-9])(?<!\d\.)(\d+)[\s_-]*concurren(?:t|cy)(?![a-z])",
+    r"(?<![a-z0-9])(?:c|conc|concurrency)[\s=:_-]*(\d+)(?![a-z0-9])"
+    r"|(?<![a-z0-9])(?<!\d\.)(\d+)[\s_-]*concurren(?:t|cy)(?![a-z])",
     re.IGNORECASE,
 )
 DESCRIPTIVE = frozenset(
