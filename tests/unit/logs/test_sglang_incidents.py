@@ -186,6 +186,7 @@ def test_shortened_to_the_pool_is_the_pool_s_fault() -> None:
     [
         ("Using default MoE kernel config. Performance might be sub-optimal! Config file not found at /x", "fallback_kernel", "note"),
         ("Using default W8A8 Block FP8 kernel config. Performance might be sub-optimal! Config file not found at /x", "fallback_kernel", "note"),
+        ("Config file not found at /a/triton_3_4_0/E=8.json. Fallback to triton version 3.1.0 and use MoE kernel config from /b. Performance might be sub-optimal!", "fallback_kernel", "note"),
         ("The current platform does not support Intel AMX, will fallback to torch_native backend.", "fallback_kernel", "warning"),
         ("Qwen9ForCausalLM has no SGLang implementation, falling back to Transformers implementation.", "fallback_kernel", "warning"),
         ("retract_decode: aborted last request 3f2a due to OOM", "context_exceeds_pool", "error"),

@@ -216,8 +216,9 @@ KINDS: tuple[LineKind, ...] = (
     ),
     kind(
         "untuned_kernel",
-        "Performance might be sub-optimal! Config file not found",
-        r"Performance might be sub-optimal! Config file not found",
+        ("Performance might be sub-optimal! Config file not found", ". Fallback to triton version "),
+        r"Performance might be sub-optimal! Config file not found"
+        r"|Config file not found at .{1,400}\. Fallback to triton",
         warn(
             Kind.FALLBACK_KERNEL,
             severity=Severity.NOTE,
