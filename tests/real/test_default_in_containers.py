@@ -184,12 +184,16 @@ def test_figures_agree_with_those_of_local_processes(contained, local, variant, 
     assert here["tokens"] == there["tokens"]
     assert here["requests"] == there["requests"]
     assert here["duration_s"] == pytest.approx(there["duration_s"], rel=0.05)
-    for name, statistic, tolerance in (
-        ("stable_decode_tok_s", "value", 0.05),
-        ("e2e_s", "mean", 0.05),
-        ("ttft_s", "mean", 0.1),
-    ):
-        assert here["metrics"][name][statistic] == pytest.approx(there["metrics"][name][statistic], rel=tolerance), name
+    assert decode_tok_s(here) == pytest.approx(decode_tok_s(there), rel=0.05)
+    for name, tolerance in (("e2e_s", 0.05), ("ttft_s", 0.1)):
+        assert here["metrics"][name]["mean"] == pytest.approx(there["metrics"][name]["mean"], rel=tolerance), name
+
+
+def decode_tok_s(measured: dict) -> float:
+    """The client's own stable decode throughput, also where a busy machine made the engine's log differ from it."""
+    value = measured["metrics"]["stable_decode_tok_s"]["value"]
+    said = (a["reported"] for a in measured["audits"] if a["audit"] == "client_engine" and a["reported"])
+    return next(said) if value is None else value
 
 
 def test_a_second_run_does_nothing_and_nothing_is_left_running(contained) -> None:
