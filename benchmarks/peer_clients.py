@@ -6,7 +6,8 @@
 For each number of streams every client sends the same prompts, one client after the other. The server runs on the
 first core, the client on the others. It sends the first token `--ttft-ms` after the request and then one every
 `--interval-ms`, so the truth of every figure is known before. Printed, as a Markdown table: what each client says, the
-error, the CPU time of the whole command, and that time as a ratio to the recorder's.
+error, the CPU time of the whole command, and that time as a ratio to the recorder's. "TTFT sent" is when the server
+really sent the first tokens, on average: above `--ttft-ms` the machine was too busy for it, and clients say so too.
 
 A client's environment is installed unless `--bin CLIENT=DIR` names a folder that has its commands. Before it is
 measured, each client runs once with 8 streams, so that nothing is compiled or cached for the first time. ITL is the
@@ -41,7 +42,10 @@ HERE = Path(__file__).resolve().parent
 KNOWN = ("recorder", *CLIENTS)
 WARM_UP_STREAMS, WARM_UP_TOKENS = 8, 20
 GAPS = ("itl_s", "icl_s", "tpot_s")
-HEAD = "| client | streams | ok | TTFT mean, ms | ITL mean, ms | E2E mean, ms | output, tok/s | CPU, s | x recorder |"
+COLUMNS = (
+    "client", "streams", "ok", "TTFT sent, ms", "TTFT mean, ms", "ITL mean, ms", "E2E mean, ms", "output, tok/s",
+    "CPU, s", "x recorder",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -79,12 +83,13 @@ class Found:
     ok: int | None
     figures: dict[str, float | None]
     cpu_s: float
+    sent_ttft_s: float | None = None
 
 
 @contextlib.contextmanager
-def server(core: int) -> Iterator[str]:
-    """Runs the server on one core; yields its URL."""
-    words = [sys.executable, "-m", "ground_truth", "--core", str(core)]
+def server(core: int, truth: Path) -> Iterator[str]:
+    """Runs the server on one core; yields its URL, and writes afterwards what it really did."""
+    words = [sys.executable, "-m", "ground_truth", "--core", str(core), "--truth", str(truth)]
     process = subprocess.Popen(words, cwd=HERE, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -92,6 +97,16 @@ def server(core: int) -> Iterator[str]:
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(30)
+
+
+def sent_ttft_s(truth: Path, streams: int) -> float | None:
+    """Returns the mean time to the first token as the server sent it; of the last requests, since clients try out
+    the server with single ones before.
+    """
+    requests = [request for request in json.loads(truth.read_text())["requests"].values() if request["emitted_ns"]]
+    requests = sorted(requests, key=lambda request: request["began_ns"])[-streams:]
+    spans = [request["emitted_ns"][0] - request["began_ns"] for request in requests]
+    return sum(spans) / len(spans) / 1e9 if spans else None
 
 
 def run_recorder(url: str, truth: Truth, prompts: Path, out: Path) -> Found:
@@ -137,6 +152,7 @@ def run_other(
 def row(found: Found, truth: Truth, recorder_cpu_s: float | None) -> str:
     """Returns one line of the table."""
     cells = [f"{found.client} {found.version or ''}".strip(), f"{truth.streams:,}", str(found.ok)]
+    cells.append("-" if found.sent_ttft_s is None else f"{found.sent_ttft_s * 1e3:.1f}")
     for metric, true in truth.figures().items():
         value = found.figures[metric]
         scale = 1.0 if metric == "output_tok_s" else 1e3
@@ -172,11 +188,13 @@ class Comparison:
             print(row(found, truth, recorder_cpu_s), flush=True)
 
     def _run(self, name: str, truth: Truth, out: Path) -> Found:
-        prompts = self._prompts(truth)
-        with server(self._core) as url:
+        prompts, did = self._prompts(truth), self._args.out / "truth.json"
+        with server(self._core, did) as url:
             if name == "recorder":
-                return run_recorder(url, truth, prompts, out)
-            return run_other(name, url, truth, prompts, out, self._bins.get(name), self._tokenizer)
+                found = run_recorder(url, truth, prompts, out)
+            else:
+                found = run_other(name, url, truth, prompts, out, self._bins.get(name), self._tokenizer)
+        return replace(found, sent_ttft_s=sent_ttft_s(did, truth.streams))
 
     def _prompts(self, truth: Truth) -> Path:
         folder: Path = self._args.out / f"prompts-{truth.streams}-{truth.tokens}"
@@ -199,7 +217,7 @@ def main() -> None:
         comparison = Comparison(args, cores[0])
         load = os.getloadavg()[0]
         print(f"{date.today()}, {len(cores)} cores, load {load:.1f} before; {args.tokens} tokens a stream\n")
-        print(HEAD, "|".join(["", *([" --- "] * HEAD.count("| ")), ""]), sep="\n", flush=True)
+        print(f"| {' | '.join(COLUMNS)} |\n| {' | '.join('---' for _ in COLUMNS)} |", flush=True)
         for streams in args.streams:
             comparison.measure(Truth(streams, args.tokens, args.ttft_ms / 1e3, args.interval_ms / 1e3))
         if args.json:
