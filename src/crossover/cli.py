@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from crossover import __version__, commands
-from crossover.errors import CrossoverError
+from crossover.errors import CrossoverError, is_full
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -51,6 +51,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        if args.debug or not (isinstance(error, OSError) or is_full(error)):
+            raise
+        full = "no room on the disk; make room and run again: " if is_full(error) else ""
+        print(f"crossover {args.command}: {full}{error}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

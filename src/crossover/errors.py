@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import re
 from pathlib import Path
+
+# How libraries that are written in Rust tell an error of the system: in words only.
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class CrossoverError(Exception):
@@ -30,3 +36,13 @@ class InputError(CrossoverError):
         line = f"{where}: {problem}" if where else problem
         super().__init__(f"{line}; {remedy}" if remedy else line)
         self.problem, self.file, self.place, self.remedy = problem, file, place, remedy
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Says whether an error, or what caused it, is a disk without room."""
+    while error is not None:
+        said = _OS_ERROR.search(str(error))
+        if (isinstance(error, OSError) and error.errno in NO_ROOM) or (said and int(said[1]) in NO_ROOM):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

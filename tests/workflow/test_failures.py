@@ -5,10 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import time
+from pathlib import Path
 
 import psutil
+
+from crossover.client import interpret
+
+ROOT = Path(__file__).parents[2]
 
 
 def wait_for(condition, timeout_s: float = 60.0) -> None:
@@ -99,3 +105,23 @@ def test_ctrl_c_stops_the_server_and_waits_for_it(workflow) -> None:
     assert len(workflow.store.keys("run")) == 1
     assert [attempt["reason"] for attempt in attempts(workflow)] == ["interrupted by SIGINT"]
     assert list(workflow.store.root.glob("live/*/*/state.json")) == []
+
+
+def test_a_disk_that_is_full_when_a_measured_cell_is_stored_loses_nothing(workflow) -> None:
+    workflow.data["variants"].pop("sglang")
+    workflow.python_path = workflow.folder / "full" / "src"
+    for part in ("src", "workflow"):
+        shutil.copytree(ROOT / part, workflow.folder / "full" / part, ignore=shutil.ignore_patterns("__pycache__"))
+    with (workflow.python_path / "crossover" / "deployment" / "logfile.py").open("a") as source:
+        source.write('\n\ndef copy_parts(*_):\n    raise OSError(28, "No space left on device")\n')
+    output = workflow.run(status=1)
+    assert "crossover deploy: no room on the disk" in output
+    assert "Traceback" not in output
+    assert workflow.store.keys("run") == []
+    # The first cell's recording is whole, and no second cell was measured for nothing.
+    (attempt,) = (workflow.store.root / "attempts").glob("*/*/attempt.json")
+    assert list(interpret(attempt.parent).requests["status"]) == ["ok"] * 6
+    assert workflow.servers() == []
+    workflow.python_path = None
+    workflow.run()
+    assert len(workflow.store.keys("run")) == 2

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def measure(session: Session, cell: CellSheet, store: Store, reporter: Reporter)
         Whether the server is still there for the next cell: another client may have taken it down.
 
     Raises:
-        CellFailedError: the server ended, or no request came back.
+        CellFailedError: the server ended, no request came back, or the entry could not be written.
     """
     recorded = session.folder / "cells" / cell.key
     recorded.mkdir(parents=True, exist_ok=True)
@@ -63,15 +64,37 @@ def measure(session: Session, cell: CellSheet, store: Store, reporter: Reporter)
     # The log of the cell ends here: what other clients make the server say is theirs.
     parts = [(0, session.startup_end), (log_start, logfile.size(session.server.log_path))]
     facts |= measure_with_others(session, cell, store, reporter, recorded, time.monotonic() - start_s)
+    try:
+        _store(session, cell, store, recorded, parts, facts)
+    except (CrossoverError, OSError) as error:
+        raise CellFailedError(f"measured, but not stored: {error}", facts, recorded, _gone(session)) from error
+    failed = any(client["status"] == "failed" for client in facts.get("clients", {}).values())
+    return not failed or answers(session)
+
+
+def _store(
+    session: Session,
+    cell: CellSheet,
+    store: Store,
+    recorded: Path,
+    parts: Sequence[tuple[int, int]],
+    facts: Mapping[str, Any],
+) -> None:
+    """Makes the run entry. Until it stands in its place the recording stays where it is: a full disk loses nothing."""
     observed = {"launch": session.folder.name, "server": dict(session.server.observed)}
     with store.create("run", cell.recipe, observed) as place:
-        for path in recorded.iterdir():
-            shutil.move(path, place / path.name)
+        shutil.copytree(recorded, place, copy_function=_link, dirs_exist_ok=True)
         logfile.copy_parts(session.server.log_path, parts, place / "engine.log")
         (place / "server.json").write_text(json.dumps(session.sheet.server, indent=1, sort_keys=True))
         (place / "cell.json").write_text(json.dumps(facts, indent=1, sort_keys=True, default=str))
-    failed = any(client["status"] == "failed" for client in facts.get("clients", {}).values())
-    return not failed or answers(session)
+    shutil.rmtree(recorded)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another disk, or one without hard links
+        shutil.copy2(source, target)
 
 
 def _record(

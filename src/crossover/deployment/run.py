@@ -19,6 +19,7 @@ from crossover.deployment.interruption import Interrupted, interruptible
 from crossover.deployment.progress import Reporter
 from crossover.deployment.session import STATE, Session, running_server, set_down
 from crossover.deployment.sheet import CellSheet, DeploymentSheet
+from crossover.errors import CrossoverError, is_full
 from crossover.launchers import LaunchError, reap
 from crossover.recipes import Store
 from crossover.recipes.store import AlteredEntryError
@@ -43,7 +44,7 @@ def deploy(sheet: DeploymentSheet, store: Store, reporter: Reporter) -> Outcome:
 
     Raises:
         InputError: the experiment asks for something that cannot be.
-        CrossoverError: the machine is not the declared one, or an input entry is altered.
+        CrossoverError: the machine is not the declared one, an input entry is altered, or the disk is full.
         Interrupted: a signal came; the cell under way is set down as an attempt.
     """
     live = store.root / "live"
@@ -74,16 +75,7 @@ def clear_leftovers(live: Path, store: Store, reporter: Reporter) -> None:
         reporter.say(line)
     for folder in sorted(live.glob("*/*/")):
         if (folder / STATE).exists() and not (folder / "launch.json").exists():
-            _keep_recordings(folder, store)
             set_down(folder, store)
-
-
-def _keep_recordings(folder: Path, store: Store) -> None:
-    for recorded in sorted(folder.glob("cells/*/")):
-        if any(recorded.iterdir()):
-            write_attempt(
-                store.root, recorded.name, "the run was killed while this cell was measured", (), recorded, {}
-            )
 
 
 def _missing(sheet: DeploymentSheet, store: Store, outcome: Outcome) -> list[CellSheet]:
@@ -136,6 +128,8 @@ def _one_cell(session: Session, cell: CellSheet, store: Store, reporter: Reporte
         ended = session.server.poll()
         facts = {**failure.facts, "failure": ended.kind if ended else None}
         _fail(cell, str(failure), tail_of(session), store, outcome, reporter, facts, failure.recorded)
+        if is_full(failure):
+            raise CrossoverError("no room on the disk of the results; make room and run again") from failure
         return not failure.server_gone
     except Interrupted as interruption:
         timed["status"] = "interrupted"

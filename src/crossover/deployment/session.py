@@ -15,6 +15,7 @@ from typing import Any
 from crossover.client import Endpoint, Load, Sampling, record
 from crossover.deployment import logfile
 from crossover.deployment.asked_and_got import changed_settings
+from crossover.deployment.attempts import write_attempt
 from crossover.deployment.clock import now
 from crossover.deployment.hardware import ELSEWHERE
 from crossover.deployment.launch_options import MOUNTING, launch_options
@@ -119,8 +120,8 @@ def running_server(sheet: DeploymentSheet, store: Store, reporter: Reporter) -> 
         raise
     session = Session(sheet, folder, engine, server, _watch(sheet, server, folder))
     session.timeline["launched"] = launched
-    session.save()
     try:
+        session.save()
         _come_up(session, store, reporter)
         yield session
     finally:
@@ -229,7 +230,14 @@ def _warm_up(session: Session, store: Store) -> None:
 
 
 def set_down(folder: Path, store: Store) -> None:
-    """Makes the deployment entry of a launch that has ended, whoever ended it, and clears its live folder."""
+    """Makes the deployment entry of a launch that has ended, whoever ended it, and clears its live folder.
+
+    A recording that stands there still, of a cell that got no entry, becomes a failed attempt.
+    """
+    for recorded in sorted(folder.glob("cells/*/")):
+        if any(recorded.iterdir()):
+            reason = "the run ended before what this cell recorded was stored"
+            write_attempt(store.root, recorded.name, reason, (), recorded, {})
     try:
         state = json.loads((folder / STATE).read_text())
     except (OSError, ValueError):

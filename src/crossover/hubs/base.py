@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,9 +15,6 @@ CACHE_VARIABLE = "CROSSOVER_CACHE"
 COMMIT = re.compile(r"[0-9a-f]{40}")
 REPO = re.compile(r"[\w.-]+(/[\w.-]+)?")
 PARTS = ("weights", "tokenizer")
-# How libraries that are written in Rust tell an error of the system: in words only.
-_OS_ERROR = re.compile(r"\(os error (\d+)\)")
-NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class HubError(CrossoverError):
@@ -119,16 +115,6 @@ def check_name(name: str) -> str:
     if not name or path.is_absolute() or ".." in path.parts or "\\" in name:
         raise HubError("corrupt", f"the hub lists a file named {name!r}, which would leave its folder")
     return name
-
-
-def is_full(error: BaseException | None) -> bool:
-    """Says whether an error, or what caused it, is a disk without room."""
-    while error is not None:
-        said = _OS_ERROR.search(str(error))
-        if (isinstance(error, OSError) and error.errno in NO_ROOM) or (said and int(said[1]) in NO_ROOM):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 def no_room(subject: str) -> HubError:

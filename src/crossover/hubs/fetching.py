@@ -17,8 +17,9 @@ from typing import TypeVar
 
 from filelock import FileLock, Timeout
 
+from crossover.errors import is_full
 from crossover.hubs import safetensors
-from crossover.hubs.base import CACHE_VARIABLE, GarbledError, Hub, HubError, RemoteFile, Snapshot, is_full, no_room
+from crossover.hubs.base import CACHE_VARIABLE, GarbledError, Hub, HubError, RemoteFile, Snapshot, no_room
 from crossover.hubs.cache import Place, place_of
 from crossover.hubs.listing import check_case, check_names
 from crossover.hubs.manifest import (

@@ -12,8 +12,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from crossover.errors import CrossoverError, InputError
-from crossover.hubs.base import is_full
+from crossover.errors import CrossoverError, InputError, is_full
 from crossover.preparation import kinds
 from crossover.recipes import Store
 

@@ -16,8 +16,8 @@ from filelock import FileLock
 from local_hub import Fault, Repository
 
 from crossover import hubs
+from crossover.errors import is_full
 from crossover.hubs import HubError, Snapshot, fetching
-from crossover.hubs.base import is_full
 from crossover.hubs.cache import place_of
 from crossover.hubs.presence import remembered
 

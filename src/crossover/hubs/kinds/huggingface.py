@@ -31,7 +31,8 @@ from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # public by its documentation
 from huggingface_hub.utils.tqdm import disable_progress_bars, tqdm
 
-from crossover.hubs.base import GarbledError, HubError, RemoteFile, check_name, is_full, no_room
+from crossover.errors import is_full
+from crossover.hubs.base import GarbledError, HubError, RemoteFile, check_name, no_room
 
 # Below the folder of the files; hidden, so that no file of the repository can have the same path.
 UNDER_WAY = Path(".cache", "under-way")

@@ -13,7 +13,8 @@ from threading import Event
 
 import requests
 
-from crossover.hubs.base import COMMIT, GarbledError, HubError, RemoteFile, check_name, is_full, no_room
+from crossover.errors import is_full
+from crossover.hubs.base import COMMIT, GarbledError, HubError, RemoteFile, check_name, no_room
 from crossover.hubs.cache import cache_root
 
 # Read by the client, or by its tqdm, when first imported; there is no other switch. A bar for every file is not drawn.
