@@ -9,6 +9,7 @@ from typing import Any
 from crossover.errors import InputError
 from crossover.experiment.model import Experiment, RetestItem, Variant, Workload
 from crossover.experiment.schemas import SCHEMA_DIR, check, suggestion
+from crossover.experiment.secrets import refuse_secrets
 from crossover.experiment.yaml_files import read_yaml
 
 # The configuration of the working folder, else that of the checkout this package was installed from.
@@ -152,6 +153,7 @@ def resolve_variants(
                 place=f"{place}.{name}.launcher",
                 remedy="name a launcher: process, simulated, external, docker, apptainer or gpustack",
             )
+        refuse_secrets(fields, file, f"{place}.{name}")
         resolved[name] = Variant(name, fields)
     return resolved
 

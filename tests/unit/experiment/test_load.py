@@ -64,6 +64,10 @@ MISTAKES = {
         {"hardware": {"gpu": None, "gpus": "eight"}},
         "hardware.gpus: 'eight' has the wrong type; it must be of type integer",
     ),
+    "a secret written out": (
+        {"variants": {"a": {**A, "environment": {"HF_TOKEN": "hf_x"}}}},
+        "variants.a.environment.HF_TOKEN: a secret is written out",
+    ),
     "unknown engine": (
         {"variants": {"a": {**A, "engine": "vlm"}}},
         "variants.a.engine: 'vlm' is not known; did you mean `vllm`?",
