@@ -287,7 +287,8 @@ def _spanning(
     long_list = row.spans > _JOINED_LINES + 1 and width <= _WIDEST
     if longer is not None and (longer.end() > width or long_list):
         if not long_list:  # what stands below the statement's end is for other rows
-            last = next(place for size, place in ends if longer.end() <= size)
+            size, last = next((size, place) for size, place in ends if longer.end() <= size)
+            tight = tight[:size]
         return tight, longer, last
     return whole, match, 0
 

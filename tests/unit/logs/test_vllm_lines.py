@@ -92,3 +92,18 @@ def test_speculation_as_0_5_words_it() -> None:
         ]
     ).speculation
     assert (found.accepted_tokens, found.drafted_tokens, found.accept_len, found.accept_rate) == (900, 6000, 1.45, 0.15)
+
+
+@pytest.mark.parametrize("prefix", ["", "0: ", "12:", "engine-1  | "])
+def test_a_line_below_an_open_one_counts_once_whatever_stands_before_it(prefix: str) -> None:
+    """With the prefix of a tool that numbers lines or ranks, the lines without a head begin no entry of their own and
+    are tried as the rest of the one above; the second ends with a comma, as early versions printed it."""
+    lines = [
+        "INFO 10-16 19:05:47 metrics.py:367] Speculative metrics: Draft acceptance rate: 0.642, System efficiency: "
+        "0.598, Number of speculative tokens: 3, Number of accepted tokens: 8547, Number of draft tokens: 13311, "
+        "Number of emitted tokens: 10616.",
+        "Speculative metrics: Draft acceptance rate: 1.00, Number of accepted tokens: 66, Number of draft tokens: 66, ",
+        "Speculative metrics: Draft acceptance rate: 0.90, Number of accepted tokens: 63, Number of draft tokens: 70, ",
+    ]
+    found = read_log([prefix + line for line in lines]).speculation
+    assert [(one.accepted_tokens, one.drafted_tokens) for one in found] == [(8547, 13311), (66, 66), (63, 70)]
