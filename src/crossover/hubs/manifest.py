@@ -77,10 +77,20 @@ def hash_each(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, FileFac
     # The largest first: nothing is worse than starting the longest job last.
     ordered = sorted(names, key=lambda name: -(folder / name).stat().st_size)
     pool = ThreadPoolExecutor(max(1, min(cores(), len(ordered))))
+    failed: BaseException | None = None
     try:
         jobs = {pool.submit(hash_file, folder / name): name for name in ordered}
         for job in as_completed(jobs):
-            yield jobs[job], job.result()
+            if job.cancelled():
+                continue
+            if (error := job.exception()) is None:
+                yield jobs[job], job.result()
+            elif failed is None:  # what is being read is read to its end, and not lost
+                failed = error
+                for other in jobs:
+                    other.cancel()
+        if failed is not None:
+            raise failed
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -109,13 +109,6 @@ def test_a_pasted_command_calls_the_engine_as_the_launcher_does(tmp_path, monkey
     assert ODD["text"] in words
 
 
-def test_a_secret_argument_is_hidden(tmp_path):
-    plan = plan_of(tmp_path, {"arguments": {"api-key": "canary-1"}, "launcher": {"kind": "process"}})
-    (command,) = command_lines(plan).values()
-    assert "canary-1" not in command
-    assert "--api-key" in command
-
-
 def test_a_server_that_is_not_ours_is_a_comment(tmp_path):
     plan = plan_of(tmp_path, {"launcher": {"kind": "external", "url": "http://127.0.0.1:1"}})
     (command,) = command_lines(plan).values()
