@@ -173,7 +173,7 @@ def test_the_client_counts_the_tokens_that_the_log_counts_sample_by_sample(reaso
             inside = events[(events["t_kernel_ns"] > begin) & (events["t_kernel_ns"] <= end)]
             ratios.append(inside["tokens"].clip(lower=0).sum() / (end - begin) * 1e9 / decode_tok_s)
     assert len(ratios) >= 6
-    assert statistics.median(ratios) == pytest.approx(1.0, abs=0.05), ratios
+    assert statistics.median(ratios) == pytest.approx(1.0, abs=0.1), ratios
 
 
 def test_the_report_says_what_real_engines_were_asked_and_what_they_ran_with(reasoning) -> None:

@@ -190,6 +190,9 @@ def test_a_running_instance_answers_logs_and_is_taken_down(api, start, worker, t
     wait_ready(server, get_engine("vllm"), lambda: Endpoint(server.base_url, "org/m"), timeout_s=240)
     assert server.poll() is None
     assert server.observed["instance"]["worker_name"] == worker
+    end = time.monotonic() + 30  # the log comes by way of GPUStack, later than the answer
+    while "Application startup complete" not in server.log_path.read_text() and time.monotonic() < end:
+        time.sleep(0.2)
     log = server.log_path.read_text()
     assert "gpustack: running" in log or "gpustack: starting" in log
     assert "Application startup complete" in log
