@@ -73,7 +73,7 @@ class _Parse:
         # The JSON of `crossover parse-log`, and what several lines say together.
         report = read.to_dict() | {"diagnoses": [asdict(diagnosis) for diagnosis in read.diagnoses]}
         report |= configured(self.engine, report, run.path / "cell.json")
-        with store.create("engine_report", cell["recipe"], {}) as place:
+        with store.create("engine_report", cell["recipe"], {}, [run]) as place:
             (place / "report.json").write_text(json.dumps(report, indent=1))
         return True
 
@@ -117,7 +117,7 @@ class _Evaluate:
             percentiles=recipe["metrics"].get("percentiles"),
             goodput_limits=recipe["goodput"],
         )
-        with store.create("metrics", recipe, {}) as place:
+        with store.create("metrics", recipe, {}, [run]) as place:
             (place / "metrics.json").write_text(json.dumps(metrics, indent=1, allow_nan=False))
         return True
 

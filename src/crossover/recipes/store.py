@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +37,8 @@ class EntryState(enum.Enum):
     ALTERED = "altered"
     GONE = "gone"
     """The entry is whole, but what it tells of is not on this machine (any more)."""
+    OUTDATED = "outdated"
+    """The entry is whole, but was made from another entry than the one that stands at its source's place now."""
 
 
 class AlteredEntryError(CrossoverError):
@@ -45,7 +47,8 @@ class AlteredEntryError(CrossoverError):
 
 @dataclass(frozen=True)
 class Entry:
-    """One complete entry: its folder, recipe, files (`name -> {"sha256", "size"}`) and what was observed."""
+    """One complete entry: its folder, recipe, files (`name -> {"sha256", "size"}`), what was observed, and the entries
+    that it was made from (`KIND/KEY -> digest of entry.json`)."""
 
     kind: str
     key: str
@@ -54,6 +57,7 @@ class Entry:
     files: Mapping[str, Mapping[str, Any]]
     observed: Mapping[str, Any]
     created: str
+    sources: Mapping[str, str]
 
     @property
     def size_bytes(self) -> int:
@@ -82,7 +86,8 @@ class Store:
         """Looks at an entry without reading its files, except those that were touched after it was written.
 
         A file that is missing, or has another size, or was touched later and has other bytes, makes it ALTERED. An
-        environment or image file that was installed outside the store and is not there makes it GONE.
+        environment or image file that was installed outside the store and is not there makes it GONE. A source (see
+        `create`) that was made again since, as a cell that was measured again, makes it OUTDATED.
         """
         folder = self.path(kind, key)
         try:
@@ -101,8 +106,17 @@ class Store:
                 return EntryState.ALTERED
             if stat.st_mtime_ns > written_ns and digest_of_file(folder / name) != facts["sha256"]:
                 return EntryState.ALTERED
+        if any(self._identity(source) not in (None, made_from) for source, made_from in entry.sources.items()):
+            return EntryState.OUTDATED
         installed = entry.observed.get("path") if kind in INSTALLED else None
         return EntryState.PRESENT if installed is None or Path(str(installed)).exists() else EntryState.GONE
+
+    def _identity(self, name: str) -> str | None:
+        """Returns what tells an entry (KIND/KEY) from another one of its recipe; None where it is not there."""
+        try:
+            return digest_of_file(self.root / name / MANIFEST)
+        except FileNotFoundError:
+            return None
 
     def read(self, kind: str, key: str) -> Entry:
         """Returns an entry after checking the digest of each of its files.
@@ -140,13 +154,17 @@ class Store:
         return faults
 
     @contextlib.contextmanager
-    def create(self, kind: str, recipe: Mapping[str, Any], observed: dict[str, Any]) -> Iterator[Path]:
+    def create(
+        self, kind: str, recipe: Mapping[str, Any], observed: dict[str, Any], sources: Sequence[Entry] = ()
+    ) -> Iterator[Path]:
         """Yields an empty folder to fill; on leaving without an error it becomes the entry of `recipe`.
 
         Args:
             kind: one of `KINDS`.
             recipe: all that determines the entry; its digest is the key.
             observed: facts that are not intent (host, times, driver); may still be filled inside the block.
+            sources: entries whose bytes it is made from. A key follows from intent alone, so it does not tell one
+                measurement of a cell from the next.
 
         An entry that stands there already is kept, and the new folder dropped: entries never change.
         """
@@ -156,10 +174,11 @@ class Store:
         place = self.path(kind, key)
         staging = place.parent / f".{key}.{os.getpid()}.{uuid.uuid4().hex[:8]}"
         staging.mkdir(parents=True)
+        made_from = {f"{source.kind}/{source.key}": self._identity(f"{source.kind}/{source.key}") for source in sources}
         try:
             yield staging
-            _write_manifest(staging, kind, key, recipe, observed)
-            if self.state(kind, key) in (EntryState.ALTERED, EntryState.GONE):
+            _write_manifest(staging, kind, key, recipe, observed, made_from)
+            if self.state(kind, key) in (EntryState.ALTERED, EntryState.GONE, EntryState.OUTDATED):
                 self.quarantine(kind, key)
             with contextlib.suppress(OSError):
                 staging.rename(place)
@@ -202,11 +221,25 @@ class Store:
         folder = self.path(kind, key)
         data = json.loads((folder / MANIFEST).read_text())
         return Entry(
-            kind, key, folder, data["recipe"], data["files"], data.get("observed", {}), data.get("created", "")
+            kind,
+            key,
+            folder,
+            data["recipe"],
+            data["files"],
+            data.get("observed", {}),
+            data.get("created", ""),
+            data.get("sources", {}),
         )
 
 
-def _write_manifest(folder: Path, kind: str, key: str, recipe: Mapping[str, Any], observed: Mapping[str, Any]) -> None:
+def _write_manifest(
+    folder: Path,
+    kind: str,
+    key: str,
+    recipe: Mapping[str, Any],
+    observed: Mapping[str, Any],
+    sources: Mapping[str, str | None],
+) -> None:
     files = {
         path.relative_to(folder).as_posix(): {"sha256": digest_of_file(path), "size": path.stat().st_size}
         for path in sorted(folder.rglob("*"))
@@ -218,6 +251,7 @@ def _write_manifest(folder: Path, kind: str, key: str, recipe: Mapping[str, Any]
         "recipe": normalise(recipe),
         "files": files,
         "observed": observed,
+        "sources": sources,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     with (folder / MANIFEST).open("w") as handle:

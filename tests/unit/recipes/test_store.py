@@ -11,7 +11,7 @@ import pytest
 from crossover.errors import CrossoverError
 from crossover.recipes import EntryState, Store, key_of
 from crossover.recipes.exchange import export_entries, import_entries
-from crossover.recipes.store import AlteredEntryError
+from crossover.recipes.store import AlteredEntryError, Entry
 
 RECIPE = {"step": "run", "n": 1}
 KEY = key_of(RECIPE)
@@ -164,3 +164,26 @@ def test_an_entry_whose_installation_is_gone_is_made_again(store, tmp_path, kind
     install()
     assert store.read(kind, KEY).observed == {"path": str(place)}
     assert store.has(kind, KEY)
+
+
+def test_what_was_made_from_a_source_that_was_made_again_is_made_again(store) -> None:
+    def measure(value: str) -> Entry:
+        with store.create("run", {"cell": 1}, {}) as place:
+            (place / "figure").write_text(value)
+        return store.read("run", key_of({"cell": 1}))
+
+    def derive(source: Entry) -> str:
+        with store.create("metrics", {"of": 1}, {}, [source]) as place:
+            (place / "figure").write_text((source.path / "figure").read_text())
+        return (store.path("metrics", key) / "figure").read_text()
+
+    key = key_of({"of": 1})
+    assert derive(measure("old")) == "old"
+    assert store.state("metrics", key) is EntryState.PRESENT
+    store.remove("run", key_of({"cell": 1}))
+    assert store.state("metrics", key) is EntryState.PRESENT  # as true as before
+    again = measure("new")
+    assert store.state("metrics", key) is EntryState.OUTDATED
+    assert not store.has("metrics", key)
+    assert derive(again) == "new"
+    assert store.state("metrics", key) is EntryState.PRESENT
