@@ -101,9 +101,9 @@ def test_weights_that_are_read_beside_the_capture() -> None:
 def test_target_and_draft_are_tuned_one_after_the_other() -> None:
     """12 s for the target, 2 s for the draft: 14 s."""
     report = report_of("""
-[2026-09-11 23:46:18 TP0] Running FlashInfer autotune with cache: /root/.cache/a.json
+[2026-09-11 23:46:18 TP0] Running FlashInfer autotune with cache: ~/.cache/a.json
 [2026-09-11 23:46:30 TP0] FlashInfer autotune completed.
-[2026-09-11 23:46:45 TP0] Running FlashInfer autotune with cache: /root/.cache/b.json
+[2026-09-11 23:46:45 TP0] Running FlashInfer autotune with cache: ~/.cache/b.json
 [2026-09-11 23:46:47 TP0] FlashInfer autotune completed.
 """)
     assert report.startup.kernel_warmup_s == 14.0

@@ -24,7 +24,7 @@ def test_a_start_that_compiled_in_part_is_cold() -> None:
     warm = (
         head.format(2) + "Directly load the compiled graph(s) for compile range (1, 8192) from the cache, took 0.115 s"
     )
-    loaded = head.format(3) + "Directly load AOT compilation from path /root/.cache/vllm/x/rank_0_0/model"
+    loaded = head.format(3) + "Directly load AOT compilation from path ~/.cache/vllm/x/rank_0_0/model"
     assert read_log([warm, loaded]).effective_config["raw"]["compile_cache"] == "warm"
     assert read_log([loaded]).effective_config["raw"]["compile_cache"] == "warm"
     assert read_log([cold, warm, loaded]).effective_config["raw"]["compile_cache"] == "cold"
