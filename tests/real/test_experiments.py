@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -50,7 +51,20 @@ def cpu() -> dict:
 
 @pytest.fixture(scope="module")
 def reasoning() -> dict:
-    return report_of("cpu-reasoning", 900)
+    """The report in which the recorder was fit in every cell: one that other work on this machine disturbed is no
+    evidence, and is measured again."""
+    for _ in range(3):
+        report = report_of("cpu-reasoning", 900)
+        unfit = [c["run_key"] for c in report["cells"] if c["status"] == "ok" and fitness(c) != "passed"]
+        for key in unfit:
+            shutil.rmtree(ROOT / "results" / "run" / key)
+        if not unfit:
+            break
+    return report
+
+
+def fitness(measured: dict) -> str:
+    return next(a["verdict"] for a in measured["audits"] if a["audit"] == "fitness")
 
 
 def cell(report: dict, variant: str, dataset: str, context: int) -> dict:
@@ -138,8 +152,7 @@ def check_reasoning(measured: dict, variant: str) -> None:
         spans = [(answer.first(field)[0] - sent_ns[request]) / 1e9 for request, answer in streams.items()]
         assert len(spans) == 12
         assert figures[figure]["mean"] == pytest.approx(sum(spans) / 12, abs=1e-6)
-        # Withheld where this machine left the recorder without a core for a while, else the same.
-        assert measured["metrics"][figure]["mean"] in (None, pytest.approx(figures[figure]["mean"]))
+        assert measured["metrics"][figure]["mean"] == pytest.approx(figures[figure]["mean"])
 
 
 def stable_windows(log: dict, running: int) -> Iterator[tuple[int, int, float]]:
@@ -162,10 +175,10 @@ def ns(stamp: str) -> int:
 
 @pytest.mark.parametrize("variant", ["vllm", "sglang"])
 def test_the_client_counts_the_tokens_that_the_log_counts_sample_by_sample(reasoning, variant) -> None:
-    """The median over the samples of both repeats: on a busy machine a stall moves tokens from one sample into the
-    next."""
+    """The median over the samples of both repeats: a stall moves tokens from one sample into the next."""
     ratios = []
     for measured in [c for c in reasoning["cells"] if c["variant"] == variant]:
+        assert fitness(measured) == "passed"
         run = ROOT / "results" / "run" / measured["run_key"]
         events = interpret(run).events
         log = read_log(run / "engine.log", engine=variant).to_dict()
@@ -173,7 +186,7 @@ def test_the_client_counts_the_tokens_that_the_log_counts_sample_by_sample(reaso
             inside = events[(events["t_kernel_ns"] > begin) & (events["t_kernel_ns"] <= end)]
             ratios.append(inside["tokens"].clip(lower=0).sum() / (end - begin) * 1e9 / decode_tok_s)
     assert len(ratios) >= 6
-    assert statistics.median(ratios) == pytest.approx(1.0, abs=0.1), ratios
+    assert statistics.median(ratios) == pytest.approx(1.0, abs=0.05), ratios
 
 
 def test_the_report_says_what_real_engines_were_asked_and_what_they_ran_with(reasoning) -> None:
