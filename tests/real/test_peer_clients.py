@@ -1,5 +1,5 @@
-"""aiperf, SGLang's and vLLM's benchmarks side by side with our recorder, through the real workflow on the simulated
-engine: what each sent, its figures, ours, and the audits. guidellm is in `test_clients.py`.
+"""aiperf, guidellm, SGLang's and vLLM's benchmarks side by side with our recorder, through the real workflow on the
+simulated engine: what each sent, its figures, ours, and the audits.
 
 Their environments are installed under `.envs` on first use, which takes some minutes.
 """
@@ -24,7 +24,7 @@ from crossover.peers import TOOLS
 pytestmark = pytest.mark.real
 
 ROOT = Path(__file__).parents[2]
-VERSIONS = {"aiperf": "0.13.0", "sglang-bench": "0.5.23", "vllm-bench": "0.32.0"}
+VERSIONS = {"aiperf": "0.13.0", "guidellm": "0.8.1", "sglang-bench": "0.5.23", "vllm-bench": "0.32.0"}
 CLIENTS = sorted(VERSIONS)
 REQUESTS, OUTPUT_TOKENS = 8, 100
 # At this scale a millisecond of the client's own counts as ten.
@@ -88,7 +88,15 @@ def test_what_it_sent_and_wrote_is_kept(cell: tuple[Path, dict[str, Any]], clien
     reported = facts["reported"][client]
     assert reported["requests"] == REQUESTS
     assert reported["total_output_tokens"] == OUTPUT_TOKENS * REQUESTS
+    # What the server logged meanwhile is the client's, not the cell's.
     assert (entry / "clients" / client / "engine.log").stat().st_size > 0
+
+
+def test_what_guidellm_counted_itself_is_kept(cell: tuple[Path, dict[str, Any]]) -> None:
+    entry, _ = cell
+    report = json.loads((entry / "clients" / "guidellm" / "report.json").read_text())
+    counted = report["benchmarks"][0]["metrics"]["request_totals"]
+    assert (counted["successful"], counted["errored"]) == (REQUESTS, 0)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
