@@ -369,43 +369,6 @@ def test_the_engine_ran_fewer_than_were_offered(tmp_path, monkeypatch):
     assert ("littles_law", "inconsistent") in faults(found)
 
 
-def test_an_engine_at_rest_shows_no_stable_phase():
-    """vLLM's last line of a short cell: a rate over the second in which the last requests ended, none running."""
-    from crossover.metrics.engine_side import summarise_engine
-
-    rest = report(decode=378.5)
-    rest["intervals"] = [{**rest["intervals"][0], "running": 0}]
-    found = summarise_engine(rest, {"input_tokens": 256, "concurrency": 4})
-    assert found is not None
-    assert (found["stable_decode_tok_s"], found["stable_running"]) == (None, None)
-
-
-def test_sglang_samples_with_a_prefill_in_between_are_left_out():
-    from crossover.metrics.engine_side import summarise_engine
-
-    def decode(t, rate, running=2):
-        return {"t": t, "rank": None, "running": running, "decode_tok_s": rate, "accept_len": 2.0, "queued": 0}
-
-    batches = [{"t": "T10:00:03", "new_tokens": 4096, "cached_tokens": 0, "prefill_tok_s": 20000.0},
-               {"t": "T10:00:04", "new_tokens": 1904, "cached_tokens": 0, "prefill_tok_s": 18000.0}]  # fmt: skip
-    decodes = [
-        decode("T10:00:01", 5.0),
-        decode("T10:00:02", 100.0),
-        decode("T10:00:05", 30.0),
-        decode("T10:00:06", 102.0),
-    ]
-    found = summarise_engine(
-        {"engine": "sglang", "decode_batches": decodes, "prefill_batches": batches, "intervals": []},
-        {"input_tokens": 6000, "concurrency": 2},
-    )
-    # The first sample after a pause and the one with a prefill before it do not count.
-    # Both are of equally many steps and tokens: 2 / (1/100 + 1/102) tok/s over the time of both.
-    assert found["stable_decode_tok_s"] == {"mean": pytest.approx(100.990099), "min": 100.0, "max": 102.0, "n": 2}
-    assert [chunk["context_tokens"] for chunk in found["prefill_chunks"]] == [0, 4096]
-    assert found["acceptance_length"]["mean"] == 2.0
-    assert found["prefix_hit_rate"] == 0.0
-
-
 def test_a_failed_cell_without_a_recording(tmp_path):
     (tmp_path / "cell.json").write_text(
         json.dumps({"status": "failed", "reason": "the server died", "log_tail": ["x"]})
