@@ -12,7 +12,7 @@ import pandas as pd
 from crossover.report.analysis import Crossing, about
 from crossover.report.context import Context
 from crossover.report.figures.model import LABEL_LETTERS, MAX_PANELS, MAX_SERIES, Figure, Panel
-from crossover.report.figures.style import BAND, INK, look, looks
+from crossover.report.figures.style import BAND, INK, from_zero, look, looks
 from crossover.report.formatting import cut, number, slug, tokens
 from crossover.report.labels import cell_label, workload_label
 from crossover.report.quantities import QUANTITIES, Quantity
@@ -114,7 +114,7 @@ def _draw_lines(
             axes.vlines(spread["context_tokens"], spread["low"], spread["high"], color=style["color"], linewidth=1.2)
     axes.set_xlabel("context, tokens")
     axes.set_ylabel(quantity.heading)
-    axes.set_ylim(bottom=0)
+    from_zero(axes)
     axes.margins(x=0.08)
     if len(present) > 1:
         axes.legend(loc="best", ncols=1 if len(present) < 4 else 2)

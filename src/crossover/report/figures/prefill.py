@@ -9,7 +9,7 @@ import pandas as pd
 
 from crossover.report.context import Context
 from crossover.report.figures.model import LABEL_LETTERS, MAX_PANELS, MAX_SERIES, Figure, Panel
-from crossover.report.figures.style import look, looks
+from crossover.report.figures.style import from_zero, look, looks
 from crossover.report.formatting import cut, number, slug, tokens
 
 if TYPE_CHECKING:
@@ -71,7 +71,9 @@ def _panel(context: Context, dataset: str, part: pd.DataFrame) -> Panel:
         axes.yaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}K")
         axes.set_xlabel("context before the chunk, tokens")
         axes.set_ylabel("prefill, tok/s")
-        axes.set_ylim(bottom=0)
+        from_zero(axes)
+        # A prompt of one chunk is one point.
+        axes.set_xlim(-STEP_TOKENS / 2, medians["at"].max() + STEP_TOKENS / 2)
         axes.legend(loc="best")
 
     told = "; ".join(_told(medians[medians["variant"] == variant], variant) for variant in present)

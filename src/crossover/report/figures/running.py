@@ -9,7 +9,7 @@ import pandas as pd
 
 from crossover.report.context import Context
 from crossover.report.figures.model import LABEL_LETTERS, MAX_PANELS, MAX_SERIES, Figure, Panel
-from crossover.report.figures.style import look
+from crossover.report.figures.style import from_zero, look
 from crossover.report.formatting import cut, number, slug, tokens
 from crossover.report.labels import workload_label
 from crossover.report.sheet import Cell
@@ -62,7 +62,7 @@ def _panel(context: Context, label: str, lines: list[tuple[Cell, list[float], li
             )
         axes.set_xlabel("time since first send, s")
         axes.set_ylabel("running requests")
-        axes.set_ylim(bottom=0)
+        from_zero(axes)
         axes.set_xlim(left=0)
         axes.legend(loc="lower center")
 

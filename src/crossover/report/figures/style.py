@@ -8,7 +8,10 @@ never by colour alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 INK, MUTED, GRID, STAMP, BAND, SURFACE = "#1f2328", "#59636e", "#d8dee4", "#b42318", "#b08800", "#fefefe"
 
@@ -81,6 +84,11 @@ def looks(variants: Sequence[str], shown: Sequence[str]) -> dict[str, Any]:
         "markers": {name: _marker(at) for name, at in index.items()},
         "dashes": {name: _dash(at) for name, at in index.items()},
     }
+
+
+def from_zero(axes: Axes) -> None:
+    """Lets the y axis begin at zero, with room for a whole marker at the top."""
+    axes.set_ylim(0, 1.06 * max(axes.get_ylim()[1], axes.dataLim.y1))
 
 
 def _marker(index: int) -> str:
