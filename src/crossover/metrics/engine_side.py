@@ -54,11 +54,17 @@ def stable_samples(report: Mapping[str, Any], wanted: int | None) -> list[Record
 
     Where the engine never runs as many as wanted because requests wait (its KV pool is full), every sample
     with a queue counts: the engine is as busy as it can be. SGLang prints a rate over the steps since its
-    last line: a sample with a prefill in between is left out, and so is the first one after a pause.
+    last line: a sample with a prefill in between is left out, and so is the first one after a pause. vLLM counts a
+    prompt when its prefill ends, which may have begun in the sample before: that one is left out where it is slower
+    than every sample that surely held no prefill.
     """
     records = [record for record in _decode_records(report) if record.get("decode_tok_s")]
     records = [record for record in records if not record.get("prefill_tok_s")]
     records = _without_prefill_between(records, report.get("prefill_batches") or [])
+    return _without_slowed(_of_wanted(records, wanted), _ahead_of_prefill(report))
+
+
+def _of_wanted(records: list[Record], wanted: int | None) -> list[Record]:
     most = max((record.get("running") or 0 for record in records), default=0)
     if not most:
         return []  # the rate of an engine that has come to rest is over the time before, idle parts included
@@ -150,6 +156,23 @@ def _busy(line: Record) -> bool:
 
 def _decode_records(report: Mapping[str, Any]) -> list[Record]:
     return list(report.get("intervals") or []) or list(report.get("decode_batches") or [])
+
+
+def _ahead_of_prefill(report: Mapping[str, Any]) -> set[int]:
+    """Identities of vLLM's samples whose next one, of the same engine, counts tokens of prompts."""
+    ahead = set()
+    following: dict[str, Record] = {}
+    for record in reversed(report.get("intervals") or []):
+        if following.get(_engine_of(record), {}).get("prefill_tok_s"):
+            ahead.add(id(record))
+        following[_engine_of(record)] = record
+    return ahead
+
+
+def _without_slowed(records: list[Record], suspects: set[int]) -> list[Record]:
+    sure = [record["decode_tok_s"] for record in records if id(record) not in suspects]
+    slowest = min(sure, default=0.0)
+    return [record for record in records if record["decode_tok_s"] >= slowest]
 
 
 def _without_prefill_between(records: list[Record], batches: Sequence[Record]) -> list[Record]:

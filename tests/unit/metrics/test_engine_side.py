@@ -2,7 +2,7 @@
 
 import pytest
 
-from crossover.metrics.engine_side import summarise_engine
+from crossover.metrics.engine_side import stable_samples, summarise_engine
 
 
 def test_an_engine_at_rest_shows_no_stable_phase():
@@ -36,3 +36,17 @@ def test_sglang_samples_with_a_prefill_in_between_are_left_out():
     assert [chunk["context_tokens"] for chunk in found["prefill_chunks"]] == [0, 4096]
     assert found["acceptance_length"]["mean"] == 2.0
     assert found["prefix_hit_rate"] == 0.0
+
+
+def test_a_vllm_sample_slowed_by_a_prompt_counted_in_the_next_is_left_out():
+    """The last prompt's prefill takes the fourth sample and ends in the fifth, which counts it: in the fourth the
+    others hardly decode, though nothing seems to be prefilled. Another engine's prompt says nothing of this one, and
+    a sample as fast as the others (161.0) was not slowed."""
+
+    def sample(prefill, decode, engine=0):
+        return {"t": None, "engine_id": engine, "prefill_tok_s": prefill, "decode_tok_s": decode, "running": 2}
+
+    intervals = [sample(0.0, 160.0), sample(0.0, 164.0), sample(20000.0, 0.0, 1), sample(0.0, 162.0), sample(0.0, 5.3),
+                 sample(20000.0, 158.1), sample(0.0, 161.0), sample(20000.0, 150.0), sample(0.0, 166.0)]  # fmt: skip
+    kept = stable_samples({"engine": "vllm", "intervals": intervals}, 2)
+    assert [one["decode_tok_s"] for one in kept] == [160.0, 164.0, 162.0, 161.0, 166.0]
