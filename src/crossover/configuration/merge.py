@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from crossover.configuration.statements import Dialect, Statement, dialect_of, statements
 from crossover.confounds import is_open, same_value
+from crossover.redaction import is_secret, is_secret_variable
 
 AS_ASKED, CHANGED, NOT_STATED, LEFT_OPEN = "as asked", "changed", "not stated", "left open"
 
@@ -18,10 +18,9 @@ WORKED_OUT = frozenset({"kv_cache_tokens", "kv_cache_blocks", "max_concurrency",
 _PLACEMENT = frozenset(
     {
         "model", "model_path", "speculative_model", "speculative_draft_model_path", "served_model_name", "tokenizer",
-        "tokenizer_path", "host", "port", "command", "download_dir",
+        "tokenizer_path", "host", "port", "command", "download_dir", "ssl_keyfile", "ssl_certfile", "ssl_ca_certs",
     }
 )  # fmt: skip
-_SECRET = re.compile(r"api_key|password|secret|token_id|hf_token|access_token|ssl_|watermark_key")
 # Settings that an engine states in parts; a part without an argument of its own is asked for by the whole.
 _PARTS = {"attention_backend": ("prefill_attention_backend", "decode_attention_backend")}
 
@@ -193,7 +192,7 @@ def _requests(dialect: Dialect | None, requested: Mapping[str, Any]) -> list[_Re
     arguments = requested.get("arguments")
     for flag, value in arguments.items() if isinstance(arguments, Mapping) else ():
         own = next(iter(dialect.own_arguments({flag: None}) if dialect else [str(flag).replace("-", "_")]))
-        if value is None or own in _PLACEMENT or _SECRET.search(own):
+        if value is None or own in _PLACEMENT or is_secret(own):
             continue
         if isinstance(value, Mapping):
             found += [
@@ -205,6 +204,6 @@ def _requests(dialect: Dialect | None, requested: Mapping[str, Any]) -> list[_Re
             found.append(_Request(str(flag), value, (own,)))
     environment = requested.get("environment")
     for name, value in environment.items() if isinstance(environment, Mapping) else ():
-        if value is not None and not _SECRET.search(str(name).lower()):
+        if value is not None and not is_secret_variable(str(name)):
             found.append(_Request(str(name), value, (str(name),)))
     return found

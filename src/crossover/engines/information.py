@@ -12,10 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from crossover.engines.base import Engine
 from crossover.engines.endpoints import http_client
-
-HIDDEN = "[secret]"
-_SECRET = re.compile(r"(?:^|_)(?:api_key|password|secret|hf_token|access_token|watermark_key\w*)$")
-_SHORTEST_SECRET = 4
+from crossover.redaction import HIDDEN, hide, is_secret
 
 
 def server_info(
@@ -92,7 +89,6 @@ def without_secrets(answer: Any, arguments: frozenset[str], values: Sequence[str
         values: texts to hide wherever they stand; one of fewer than four characters would hide half of the answer.
     """
     flags = re.compile(rf"(--(?:{'|'.join(map(re.escape, sorted(arguments)))})[ =])\S+")
-    hidden = [value for value in values if len(value) >= _SHORTEST_SECRET]
 
     def cleaned(value: Any, name: str = "") -> Any:
         if isinstance(value, Mapping):
@@ -101,12 +97,8 @@ def without_secrets(answer: Any, arguments: frozenset[str], values: Sequence[str
             return [cleaned(item, name) for item in value]
         if not isinstance(value, str) or not value:
             return value
-        plain = name.lower().replace("-", "_")
-        if plain.replace("_", "-") in arguments or _SECRET.search(plain):
+        if name.lower().replace("_", "-") in arguments or is_secret(name):
             return HIDDEN
-        text = flags.sub(rf"\1{HIDDEN}", value)
-        for secret in hidden:
-            text = text.replace(secret, HIDDEN)
-        return text
+        return hide(flags.sub(rf"\1{HIDDEN}", value), values)
 
     return cleaned(answer)

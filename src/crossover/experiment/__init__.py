@@ -1,7 +1,7 @@
 """Experiment files: load, validate, inherit, overlay retest items, and expand into cells.
 
-Returns frozen data that says what is wanted; imports only `crossover.errors`. Nothing here knows keys,
-the store or how a server is started.
+Returns frozen data that says what is wanted; imports only `crossover.errors` and `crossover.redaction`.
+Nothing here knows keys, the store or how a server is started.
 """
 
 from crossover.experiment.expand import Cell, expand

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from crossover.errors import InputError
-
-# Ends of names; `TOKENIZERS_PARALLELISM`, `max-total-tokens` or `eos-token` are none.
-_ARGUMENT = re.compile(r"(?:^|-)(?:api-key|password|secret|(?:hf|access|auth)-token)$")
-_VARIABLE = re.compile(r"(?:^|_)(?:API_?KEY|ACCESS_KEY(?:_ID)?|TOKEN|SECRET|PASSWORD)$")
+from crossover.redaction import is_secret, is_secret_variable
 
 
 def refuse_secrets(fields: Mapping[str, Any], file: Path, place: str) -> None:
@@ -22,10 +18,10 @@ def refuse_secrets(fields: Mapping[str, Any], file: Path, place: str) -> None:
         place: of the variant in the file.
     """
     for name, value in fields.get("arguments", {}).items():
-        if _is_text(value) and _ARGUMENT.search(name.lower().replace("_", "-")):
+        if _is_text(value) and is_secret(name):
             _refuse(f"{place}.arguments.{name}", file, "e.g. VLLM_API_KEY in place of vLLM's `api-key`")
     for name, value in fields.get("environment", {}).items():
-        if _is_text(value) and _VARIABLE.search(name.upper()):
+        if _is_text(value) and is_secret_variable(name):
             _refuse(f"{place}.environment.{name}", file, name)
 
 

@@ -1,7 +1,7 @@
 """The launchers: each brings a server up, watches it and takes it down; one module a kind under `kinds`.
 
-May import `crossover.engines`, `crossover.client` and `crossover.errors`. Whatever a killed run leaves behind
-is found again by `reap`, and nothing else is ever touched.
+May import `crossover.engines`, `crossover.client`, `crossover.redaction` and `crossover.errors`.
+Whatever a killed run leaves behind is found again by `reap`, and nothing else is ever touched.
 """
 
 from crossover.launchers.base import ExitStatus, LaunchError, RunningServer, ServerSpec

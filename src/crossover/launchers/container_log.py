@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from crossover.redaction import names_of, with_names
+
 _FINE_STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z ")
 _ANY_STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\S+ ")
 
@@ -30,7 +32,7 @@ class LogFollower(threading.Thread):
     def __init__(self, connect: Callable[[], Iterable[bytes]], path: Path, secrets: Mapping[str, str]) -> None:
         super().__init__(name=f"log of {path.parent.name}", daemon=True)
         self._connect, self._path = connect, path
-        self._secrets = {value.encode(): f"[{name}]".encode() for name, value in secrets.items() if len(value) > 3}
+        self._secrets = names_of(secrets)
 
     def run(self) -> None:
         rest = b""
@@ -48,13 +50,8 @@ class LogFollower(threading.Thread):
 
     def _write(self, file: BinaryIO, lines: Iterable[bytes]) -> None:
         for line in lines:
-            file.write(self._clean(_stamped(line)) + b"\n")
+            file.write(with_names(_stamped(line), self._secrets) + b"\n")
         file.flush()
-
-    def _clean(self, line: bytes) -> bytes:
-        for secret, name in self._secrets.items():
-            line = line.replace(secret, name)
-        return line
 
 
 def _stamped(line: bytes) -> bytes:

@@ -13,6 +13,7 @@ from typing import Any
 from crossover.launchers.base import ExitStatus, LaunchError
 from crossover.launchers.gpustack_api import GpustackApi, Record
 from crossover.launchers.root_cause import root_cause_of
+from crossover.redaction import names_of, with_names
 
 # Often while it starts; seldom once it runs, since this is the process that measures.
 _STARTING_POLL_S, _RUNNING_POLL_S = 1.0, 10.0
@@ -30,7 +31,7 @@ class EngineLog:
 
     def __init__(self, path: Path, secrets: Mapping[str, str]) -> None:
         self._path = path
-        self._secrets = {value.encode(): f"[{name}]".encode() for name, value in secrets.items() if len(value) > 3}
+        self._secrets = names_of(secrets)
         self._lock = threading.Lock()
 
     def write(self, lines: list[bytes]) -> None:
@@ -39,14 +40,9 @@ class EngineLog:
             return
         second, nanosecond = divmod(time.time_ns(), 1_000_000_000)
         stamp = f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%S}.{nanosecond:09d}Z ".encode()
-        text = b"".join(stamp + self._clean(line) + b"\n" for line in lines)
+        text = b"".join(stamp + with_names(line, self._secrets) + b"\n" for line in lines)
         with self._lock, self._path.open("ab") as file:
             file.write(text)
-
-    def _clean(self, line: bytes) -> bytes:
-        for secret, name in self._secrets.items():
-            line = line.replace(secret, name)
-        return line
 
 
 class InstanceWatch(threading.Thread):

@@ -22,8 +22,8 @@ from crossover.launchers import supervisor
 from crossover.launchers.base import MARKER, ExitStatus, LaunchError, ServerSpec
 from crossover.launchers.ports import client_host, free_port, listens, port_is_taken
 from crossover.launchers.records import LaunchRecord, boot_id, forget_record, new_record, write_record
-from crossover.launchers.redaction import redact_command
 from crossover.launchers.root_cause import root_cause_of
+from crossover.redaction import redact_command
 
 LAUNCH_MARKER = "CROSSOVER_LAUNCH"
 ORPHAN_GRACE_S = 15.0

@@ -97,7 +97,7 @@ def _shell(
 
 
 def _join(words: Sequence[str], engine: Engine) -> str:
-    from crossover.launchers.redaction import redact_command
+    from crossover.redaction import redact_command
 
     return shlex.join(redact_command(words, engine.secret_arguments))
 

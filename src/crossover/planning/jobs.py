@@ -19,7 +19,10 @@ from crossover.planning.locks import Locks, read_locks
 from crossover.recipes import EntryState, Store, canonical_json, key_of, source_digest
 from crossover.recipes.canonical import digest_of_file
 
-PARSE_SOURCE = ("crossover.analysis", "crossover.logs", "crossover.configuration", "crossover.confounds.names")
+PARSE_SOURCE = (
+    "crossover.analysis", "crossover.logs", "crossover.configuration", "crossover.confounds.names",
+    "crossover.redaction",
+)  # fmt: skip
 METRICS_SOURCE = (
     "crossover.analysis", "crossover.metrics", "crossover.audits", "crossover.confounds.names",
     "crossover.client.interpretation", "crossover.client.stream", "crossover.client.fields",

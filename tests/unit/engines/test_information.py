@@ -10,7 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from crossover.engines import get_engine
-from crossover.engines.information import HIDDEN, information_in, server_info, without_secrets
+from crossover.engines.information import information_in, server_info, without_secrets
+from crossover.redaction import HIDDEN
 
 # Lines as vLLM 0.32 and SGLang 0.5.23 print them, two engines each.
 VLLM = """

@@ -145,7 +145,7 @@ def test_arguments_as_json_have_its_words_for_true_false_and_nothing() -> None:
     config = report.effective_config
     assert (config["dp_attention"], config["prefix_caching"], config["tensor_parallel"]) == (False, False, 8)
     assert (config["speculative_method"], config["max_model_len"]) == (None, None)
-    assert config["raw"]["api_key"] == "<redacted>"
+    assert config["raw"]["api_key"] == "[secret]"
 
 
 def test_command_as_a_list_of_words() -> None:

@@ -26,8 +26,8 @@ from crossover.launchers.containers import Inside, inside
 from crossover.launchers.local import LAUNCH_MARKER, choose_address, secret_values
 from crossover.launchers.ports import client_host, listens, port_is_taken
 from crossover.launchers.records import LaunchRecord, forget_record, new_record, write_record
-from crossover.launchers.redaction import redact_command
 from crossover.launchers.root_cause import root_cause_of
+from crossover.redaction import redact_command
 
 LABEL, LAUNCH_LABEL = "crossover.deployment", "crossover.launch"
 _OPTIONS = frozenset(

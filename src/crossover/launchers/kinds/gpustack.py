@@ -22,8 +22,8 @@ from crossover.launchers.gpustack_command import CommandLine, backend_parameters
 from crossover.launchers.gpustack_instance import InstanceWatch
 from crossover.launchers.local import LAUNCH_MARKER, secret_values
 from crossover.launchers.records import LaunchRecord, forget_record, new_record, write_record
-from crossover.launchers.redaction import redact_command
 from crossover.launchers.simulation import simulation_variables
+from crossover.redaction import redact_command
 
 _OPTIONS = frozenset(
     {"server", "token_env", "backend", "backend_version", "cluster", "image", "gpu_ids", "gpus", "framework"}

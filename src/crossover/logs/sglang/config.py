@@ -16,6 +16,7 @@ from crossover.logs.literals import pairs_of_call, pairs_of_dict, value_of
 from crossover.logs.sglang.startup import at_rank, start_of
 from crossover.logs.sglang.values import cache_dtype
 from crossover.logs.table import LineKind, kind
+from crossover.redaction import HIDDEN, is_secret
 
 COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
     "model": ("model_path",),
@@ -112,7 +113,6 @@ _OTHERWISE: Mapping[str, str] = {
 }
 """A setting that was left open takes the value of another one."""
 
-_SECRET = re.compile(r"(?:api_key|password|secret|access_token|hf_token|watermark_key)")
 _FLAGS = {
     "model": "model_path",
     "tp": "tp_size",
@@ -160,8 +160,7 @@ def normalise(raw: Mapping[str, Any]) -> dict[str, Any]:
 def redacted(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments with the secrets among them blanked."""
     return {
-        name: "<redacted>" if value not in (None, "", False) and _SECRET.search(name) else value
-        for name, value in raw.items()
+        name: HIDDEN if value not in (None, "", False) and is_secret(name) else value for name, value in raw.items()
     }
 
 

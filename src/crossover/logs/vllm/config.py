@@ -14,6 +14,7 @@ from crossover.logs.lines import Line
 from crossover.logs.literals import pairs_of_call, pairs_of_dict
 from crossover.logs.numbers import NUM, whole
 from crossover.logs.table import Handler, kind
+from crossover.redaction import is_secret
 
 COMMON: Mapping[str, str] = {
     "model": "model",
@@ -149,13 +150,9 @@ def asked(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 def request(builder: Builder, asked_for: Mapping[str, Any]) -> None:
     """Keeps what was asked for under vLLM's own names, without secrets, and configures the common ones."""
-    pairs = {name: value for name, value in asked_for.items() if not _secret(name)}
+    pairs = {name: value for name, value in asked_for.items() if not is_secret(name)}
     builder.raw.setdefault("requested", {}).update(pairs)
     builder.configure(normalise(pairs.items()))
-
-
-def _secret(name: str) -> bool:
-    return any(word in name.lower() for word in ("api_key", "token_id_secret", "hf_token", "password", "ssl_key"))
 
 
 def effective(builder: Builder, line: Line, match: re.Match[str]) -> None:
