@@ -109,10 +109,6 @@ class Builder:
         values = self.per_rank.get(name)
         return min(values.values()) if values else None
 
-    def add_pool(self, line: Line, pool: Pool) -> None:
-        """A cache pool of one rank."""
-        self.pools.setdefault(pool.name, {})[rank_label(line)] = pool
-
     def add_memory(self, line: Line, item: str, gib: float) -> None:
         """One item of the memory waterfall of one rank; a later statement of the same rank counts."""
         rank: Rank | None = line.rank

@@ -1,4 +1,4 @@
-"""Phases of a run: which samples show stable decoding, which show full prefill chunks, and what is left out.
+"""Phases of a run: which samples show stable decoding, and what is left out.
 
 The first sample after idle covers idle time, a sample with prefill shares the step, and a change of the
 running requests mixes two states; none of them is stable decoding.
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from crossover.logs.lines import seconds_of
-from crossover.logs.model import DecodeBatch, EngineReport, Interval, PrefillBatch, Speculation
+from crossover.logs.model import DecodeBatch, EngineReport, Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,37 +83,11 @@ def _idle_between(last: DecodeBatch, batch: DecodeBatch) -> bool:
     return first is not None and second is not None and second - first > 60
 
 
-def full_chunks(batches: Iterable[PrefillBatch], budget: int | None) -> Iterator[tuple[int, PrefillBatch]]:
-    """Yields (context before the chunk, chunk) for the chunks that fill the prefill budget.
-
-    A smaller chunk is limited by arrivals, and says nothing of prefill speed. The context counts the full
-    chunks of one request in a row; it starts again where the cache or a new request begins.
-    """
-    context = 0
-    for batch in batches:
-        if budget is None or batch.new_tokens is None or batch.new_tokens < budget:
-            context = 0
-            continue
-        if batch.cached_tokens:
-            context = 0
-        yield context, batch
-        context += batch.new_tokens
-
-
 def acceptance(report: EngineReport) -> Spread | None:
     """Returns the acceptance length, bonus token included: by steps for vLLM, by lines for SGLang."""
     if report.engine == "sglang":
         return spread(batch.accept_len for batch in report.decode_batches if batch.accept_len is not None)
     return spread(line.accept_len for line in report.speculation if line.accept_len is not None)
-
-
-def odd_windows(lines: Iterable[Speculation], logged_every_s: float = 10.0) -> Iterator[Speculation]:
-    """Yields the lines whose window is not the logging interval (by a fifth): their rates cover idle time
-    too.
-    """
-    for line in lines:
-        if line.window_s is not None and abs(line.window_s - logged_every_s) > 0.2 * logged_every_s:
-            yield line
 
 
 def stable_decode_tok_s(report: EngineReport, running: int | None = None) -> Spread | None:

@@ -12,8 +12,8 @@ from crossover.logs.diagnoses import diagnose, evidence_kinds, rules
 from crossover.logs.incidents import CATALOGUE, IncidentLog, Kind
 from crossover.logs.lines import Line
 from crossover.logs.literals import pairs_of_call, pairs_of_dict, value_of
-from crossover.logs.model import Interval, PrefillBatch, plain
-from crossover.logs.phases import acceptance, full_chunks, spread, stable_decode_tok_s, stable_intervals
+from crossover.logs.model import Interval, plain
+from crossover.logs.phases import acceptance, spread, stable_decode_tok_s, stable_intervals
 from crossover.logs.spool import Spool
 from crossover.logs.summary import sparkline, summarise
 
@@ -199,13 +199,6 @@ def test_stable_decoding_leaves_out_idle_prefill_and_change() -> None:
     assert [sample.decode_tok_s for sample in stable_intervals(report.intervals, running=4)] == [300.0]
     assert acceptance(report) is None
     assert spread([]) is None
-
-
-def test_full_chunks_know_their_context() -> None:
-    sizes = [(32768, 0), (32768, 0), (1000, 0), (32768, 0)]
-    batches = [PrefillBatch(None, None, 1, new, cached, *(None,) * 6) for new, cached in sizes]
-    assert [context for context, _ in full_chunks(batches, 32768)] == [0, 32768, 0]
-    assert list(full_chunks(batches, None)) == []
 
 
 def test_summary_is_readable() -> None:
