@@ -295,7 +295,8 @@ KINDS = (
             "Can't load tokenizer for",
         ),
         r"is not a local folder|Repo id must be|Repository Not Found|Cannot find any model weights"
-        r"|does not appear to have a file named|(?:access|for) (?:a )?gated repo|Invalid repository ID or local"
+        r"|does not appear to have a file named(?![^\n]{0,300}Proceeding without)|(?:access|for) (?:a )?gated repo"
+        r"|Invalid repository ID or local"
         r"|Can't load (?:the configuration of|tokenizer for)",
         event(Kind.MODEL_NOT_FOUND, fatal=True),
         figure=False,

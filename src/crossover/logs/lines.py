@@ -118,7 +118,7 @@ def last_boundary(text: str) -> int:
 
 
 _BEGINS_ENTRY = re.compile(
-    r"[\s│┃║|]*(?:\(\w[^()\n]{0,60}pid=|\[(?:\d{2,4}[-:]|gpu_id|rank\d|[WIEF]\d{3,4} |[A-Z]\w{1,30}\])"
+    r"[\s│┃║|]*(?:\(\w[^()\n]{0,60}pid=|\[(?:\d{2,4}[-:]|gpu_id|gpu=|rank\d|[WIEF]\d{3,4} |[A-Z]\w{1,30}\])"
     r"|(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b|\d{4}[-/]\d\d[-/]\d\d|\d\d:\d\d:\d\d|[IWEF]\d{4} |\{\""
     r"|Traceback \(|(?:[a-z_]\w{0,40}\.){0,6}[A-Z]\w{1,60}(?:Error|Exception): |Loading \w{2,20} checkpoint|\[Gloo\])"
 )
@@ -188,7 +188,7 @@ _RANKS = re.compile(
     r"(?:(?<![A-Za-z])|(?<=_))"
     r"(ATTN_CP|ATTN_TP|ATTN_DP|MOE_DP|MOE_EP|MOE_TP|DCP|PCP|DP|TP|PP|EP|CP)(\d{1,5})(?![A-Za-z0-9])"
 )
-_NUMBERED = re.compile(r"(?:\b(?:gpu_id|tp_rank|rank)=|\[rank)(\d{1,5})\b")
+_NUMBERED = re.compile(r"(?:\b(?:gpu_id|gpu|tp_rank|rank)=|\[rank)(\d{1,5})\b")
 _PROCESS = re.compile(r"\((\w[\w:.-]{0,60})(?: rank=\d+|(?: [A-Z]{2,4}\d{1,5}){1,4})?,? pid=(\d+)")
 _ENGINE = re.compile(r"\(EngineCore_(\d{1,5}) pid=")
 _LEVEL = re.compile(r"\b(DEBUG|INFO|WARNING|ERROR|CRITICAL|WARN)\b")

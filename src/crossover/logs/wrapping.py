@@ -24,7 +24,8 @@ def loose_lines(lines: Sequence[str], places: Iterable[int]) -> list[int]:
 def unwrap(lines: Sequence[str], loose: Sequence[int], known: int = 0) -> tuple[list[int], int]:
     """Finds the line breaks that a terminal of fixed width put into long lines.
 
-    Such a block has several lines of exactly its greatest width, and what follows them is loose.
+    Such a block has several lines of exactly its greatest width, and what follows them is loose. A figure may stand on
+    both sides of a break; but if all of them are like that, they are figures (or progress bars) below other lines.
 
     Args:
         lines: of the block.
@@ -40,6 +41,8 @@ def unwrap(lines: Sequence[str], loose: Sequence[int], known: int = 0) -> tuple[
     wrapped = [place for place in loose if len(lines[place - 1]) == width]
     full = sum(len(line) == width for line in lines[:-1])
     if width != known and (len(wrapped) < 2 or 2 * len(wrapped) < full):
+        return [], known
+    if width != known and all(lines[place - 1][-1:].isdigit() and lines[place][:1].isdigit() for place in wrapped):
         return [], known
     return wrapped, width
 

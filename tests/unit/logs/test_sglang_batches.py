@@ -51,6 +51,17 @@ PREFILL = {
         "cpu graph: False, input throughput (token/s): 11.59",
         {"t": "2026-11-29T20:56:51.482", "t_outer": "2026-11-29T20:56:51.500000001Z", "new_tokens": 13},
     ),
+    "0.2.10, another name of the GPU": (
+        "[gpu=1] Prefill batch. #new-seq: 1, #new-token: 7, #cached-token: 0, cache hit rate: 0.00%, "
+        "#running-req: 0, #queue-req: 0",
+        {"rank": {"tp": 1}, "new_tokens": 7},
+    ),
+    "0.5.18, disaggregated prefill": (
+        "[2026-09-24 01:47:50.615 DP3 TP3 EP3] Prefill batch [1], #new-seq: 1, #new-token: 64, #cached-token: 0, "
+        "token usage: 0.00, #running-req: 0, #queue-req: 0, #pending-token: 0, #bootstrap-req: 0, #inflight-req: 1, "
+        "#optimistic-req: 0, cuda graph: False, input throughput (token/s): 7.29",
+        {"rank": {"dp": 3, "tp": 3, "ep": 3}, "new_tokens": 64, "graph": False, "prefill_tok_s": 7.29},
+    ),
 }  # fmt: skip
 
 DECODE = {
@@ -274,3 +285,66 @@ def test_line_that_somebody_shortened_gives_what_it_has() -> None:
     (prefill,) = report.prefill_batches
     assert (prefill.new_seq, prefill.new_tokens, prefill.cached_tokens, prefill.graph) == (None, 44, 0, False)
     assert report.unparsed_examples == ("Decode batch, #running-req: 4, #token: 1000, token usage: 0.1",)
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("[DP1 TP1] Decode batch, accept len: 2.34, accept rate: 0.78, cuda graph: True",
+         {"rank": {"dp": 1, "tp": 1}, "accept_len": 2.34, "accept_rate": 0.78, "graph": True, "running": None}),
+        ("[22:54:04 DP28] Decode batch, #running-req: 1, #token: 364032, token usage: 1.00,",
+         {"t": "T22:54:04", "rank": {"dp": 28}, "running": 1, "tokens": 364032, "kv_usage": 1.0}),
+        ("Decode batch,  ... full token usage: 0.01, swa token usage: 0.00, ...", {"kv_usage": 0.01, "swa_usage": 0.0}),
+        ("[2026-01-01 00:00:01] Decode batch, #running-req: 2, #token: 100, token usage: 0.5, accept len: 3.812, "
+         "cuda graph: True, gen throughput (token/s): 80, #queue-req: 0",
+         {"kv_usage": 0.5, "accept_len": 3.812, "decode_tok_s": 80.0, "queued": 0}),
+    ],
+)  # fmt: skip
+def test_decode_line_that_somebody_shortened(line: str, wanted: dict[str, object]) -> None:
+    """Any key may come first, and a figure before a comma is whole, whatever its decimals."""
+    (row,) = read_log([line], "sglang").to_dict()["decode_batches"]
+    assert {key: row.get(key) for key in wanted} == wanted
+
+
+def test_prefill_line_that_somebody_shortened() -> None:
+    report = read_log(
+        [
+            "[2026-09-21 06:38:25 TP0] Prefill batch, #new-seq: 1, #running-req: 1, #queue-req: 2, mamba usage: 0.29",
+            "[2026-09-21 06:38:26 TP0] Prefill batch, #new-seq: 2, #cached-token: 1280, #running-req: 1, "
+            "mamba usage: 0.89",
+        ],
+        "sglang",
+    )
+    found = [
+        (row.new_seq, row.new_tokens, row.cached_tokens, row.running, row.queued) for row in report.prefill_batches
+    ]
+    assert found == [(1, None, None, 1, 2), (2, None, 1280, 1, None)]
+    assert report.unparsed == 0
+
+
+def test_a_comma_between_digits_ends_no_figure() -> None:
+    (row,) = report_of(
+        "Decode batch, #running-req: 2, gen throughput (token/s): 1,234.56, #queue-req: 0"
+    ).decode_batches
+    assert (row.running, row.decode_tok_s, row.queued) == (2, None, 0)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "engines"),
+    [
+        (["DP0 TP0", "DP2 TP2", "DP5 TP5", "DP6 TP6", "DP7 TP7"], 8),
+        (["DP9 TP9", "DP13 TP13"], None),
+        (["DP0 TP0"], None),
+        (["TP0"], None),
+    ],
+)
+def test_number_of_engines_is_known_where_most_of_them_are_seen(ranks: list[str], engines: int | None) -> None:
+    assert report_of(*(decode(1, rank) for rank in ranks)).startup.dp_size == engines
+
+
+def test_number_of_engines_grows_with_the_log() -> None:
+    reader = LogReader("sglang")
+    reader.feed(decode(1, "DP0 TP0") + "\n" + decode(1, "DP1 TP1") + "\n" + "[2026-01-01 00:00:01] x\n")
+    assert reader.report().startup.dp_size == 2
+    reader.feed(decode(2, "DP2 TP2") + "\n")
+    assert reader.finish().startup.dp_size == 3

@@ -197,3 +197,36 @@ def test_command_over_several_lines_and_with_a_positional_model() -> None:
         assert config["tensor_parallel"] == 4
         assert config["memory_fraction"] == 0.82
         assert config["prefix_caching"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "drafted"),
+    [
+        ({"speculative_algorithm": "DFLASH", "speculative_num_steps": 1, "speculative_num_draft_tokens": 16}, 15),
+        ({"speculative_algorithm": "NGRAM", "speculative_num_steps": None, "speculative_num_draft_tokens": 12}, 11),
+        ({"speculative_algorithm": "EAGLE", "speculative_num_steps": 3, "speculative_num_draft_tokens": 4}, 3),
+        ({"speculative_algorithm": "EAGLE3", "speculative_num_steps": 5, "speculative_num_draft_tokens": 32}, 5),
+        ({"speculative_algorithm": None, "speculative_num_steps": None, "speculative_num_draft_tokens": None}, None),
+    ],
+)
+def test_tokens_drafted_a_step(arguments: dict[str, object], drafted: int | None) -> None:
+    """The window that is verified holds the last accepted token as well, so one fewer is drafted."""
+    assert normalise(arguments)["speculative_tokens"] == drafted
+
+
+def test_no_limit_of_a_chunk_is_no_number() -> None:
+    assert normalise({"chunked_prefill_size": -1}) == {"chunked_prefill_tokens": None}
+
+
+GRAPHS = (
+    "server_args=ServerArgs(model_path='/m', tp_size=4, cuda_graph_config=CudaGraphConfig(decode=PhaseConfig("
+    "backend='{}', max_bs=256, bs=[1, 2]), prefill=PhaseConfig(backend='disabled', max_bs=-1, bs=[])), "
+    "disable_cuda_graph=False)"
+)
+
+
+@pytest.mark.parametrize(("backend", "eager"), [("disabled", True), ("full", False)])
+def test_decoding_without_graphs_is_eager(backend: str, eager: bool) -> None:
+    assert read_log([GRAPHS.format(backend)], "sglang").effective_config["enforce_eager"] is eager
+    answer = {"disable_cuda_graph": False, "cuda_graph_config": {"decode": {"backend": backend, "max_bs": 256}}}
+    assert normalise(answer)["enforce_eager"] is eager

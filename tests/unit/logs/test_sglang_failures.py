@@ -186,3 +186,24 @@ def test_import_that_the_engine_does_without_is_no_failure(line: str) -> None:
     report = read_log([line, AT + "Load weight begin. avail mem=78.50 GB", AT + line, ready], "sglang")
     assert report.startup.ready_seen
     assert not list(report.incidents)
+
+
+ENDED = (
+    "[2026-08-02 00:17:43] SIGTERM received. signum=None frame=None. Draining requests and shutting down...",
+    "[2026-08-02 00:17:43] Subprocess detokenizer (pid=31379) crashed with exit code -15. Triggering SIGQUIT for cleanup...",
+    "[2026-08-02 00:17:43] SIGQUIT received. signum=None, frame=None. It usually means one child failed.",
+)
+
+
+def test_server_that_was_asked_to_end_did_not_die() -> None:
+    assert incidents_of(*ENDED) == []
+    assert incidents_of(*ENDED[1:]) == []
+
+
+def test_the_next_server_of_the_log_may_die() -> None:
+    begun = (
+        "[2026-08-02 00:20:00] server_args=ServerArgs(model_path='/m', tp_size=1)",
+        "[2026-08-02 00:20:09] Load weight begin. avail mem=78.00 GB",
+    )
+    died = "[2026-08-02 00:21:00] Subprocess scheduler_0 (pid=8) crashed with exit code -11. Triggering SIGQUIT for cleanup..."
+    assert [item.kind for item in incidents_of(*ENDED, *begun, died)] == ["engine_died"]

@@ -203,3 +203,46 @@ def test_kernel_that_is_compiled_while_serving() -> None:
         "[2026-11-01 06:06:20 TP0] Triton kernel '_fwd' took 3.21 s to compile after serving started. It can stall.",
     )
     assert [(item.kind, item.severity) for item in found] == [("jit_compile", "warning")]
+
+
+@pytest.mark.parametrize(("device", "found"), [("npu", []), ("cuda", ["allreduce_fallback"])])
+def test_only_where_there_is_a_custom_all_reduce_its_absence_is_told(device: str, found: list[str]) -> None:
+    """On other devices than GPUs all-reduce never runs on NCCL, and the option only says so."""
+    line = f"server_args=ServerArgs(model_path='/m', tp_size=4, device='{device}', disable_custom_all_reduce=True)"
+    assert [item.kind for item in read_log([line], "sglang").incidents] == found
+
+
+def test_missing_generation_config_is_no_missing_model() -> None:
+    line = (
+        "[2026-08-01 23:37:49] Failed to load generation config for org/model: org/model does not appear to have a file "
+        "named generation_config.json. Checkout 'https://huggingface.co/org/model/tree/main' for available files.. "
+        "{}"
+    )
+    assert incidents_of(line.format("Proceeding without generation config.")) == []
+    assert [item.kind for item in incidents_of(line.format(""))] == ["model_not_found"]
+
+
+def test_kernels_that_were_compiled_when_loaded() -> None:
+    """Loading takes 0.02 s where the kernel is there already; 24.02 s is compiling."""
+    lines = [
+        "2025-03-27 21:33:31,890 - INFO - flashinfer.jit: Loading JIT ops: batch_decode_with_kv_cache_dtype_q_bf16",
+        "2025-03-27 21:33:31,913 - INFO - flashinfer.jit: Finished loading JIT ops: batch_decode_with_kv_cache_dtype_q_bf16",
+    ]
+    assert incidents_of(*lines) == []
+    late = [
+        "[2025-03-27 21:34:00] The server is fired up and ready to roll!",
+        "2025-03-27 21:35:31,890 - INFO - flashinfer.jit: Loading JIT ops: sampling",
+        "2025-03-27 21:35:55,913 - INFO - flashinfer.jit: Finished loading JIT ops: sampling",
+    ]
+    assert [(item.kind, item.severity, item.count) for item in incidents_of(*lines, *late)] == [
+        ("jit_compile", "warning", 1)
+    ]
+
+
+def test_a_module_that_several_loggers_tell_of_is_built_once() -> None:
+    lines = [
+        "[aiter] start build [module_rmsnorm_quant] under /sgl-workspace/aiter/aiter/jit/build/module_rmsnorm_quant",
+        "[2026-02-26 05:24:10 TP3] start build [module_rmsnorm_quant] under /sgl-workspace/aiter/aiter/jit/build/module_rmsnorm_quant",
+        "[2026-02-26 05:24:10 TP5] start build [module_rmsnorm_quant] under /sgl-workspace/aiter/aiter/jit/build/module_rmsnorm_quant",
+    ]
+    assert [(item.kind, item.count) for item in incidents_of(*lines)] == [("jit_compile", 1)]

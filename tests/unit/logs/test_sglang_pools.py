@@ -197,3 +197,16 @@ def test_pool_that_was_never_backed_is_no_pool() -> None:
 """)
     assert list(report.pools) == []
     assert report.startup.kv_cache_tokens is None
+
+
+def test_cache_in_host_memory() -> None:
+    """120 GiB for keys and values and 20 GiB for states on TP6 are 140 GiB, more than TP5's 120."""
+    config = read_log(
+        [
+            "[2026-07-18 03:03:06 ATTN_CP5 TP5] Allocating 120.00 GB host memory for hierarchical KV cache.",
+            "[2026-07-18 03:03:06 ATTN_CP6 TP6] Allocating 120.00 GB host memory for hierarchical KV cache.",
+            "[2026-07-18 03:03:07 ATTN_CP6 TP6] Allocating 20.00 GB host memory for hierarchical Mamba cache (layout=page_first).",
+        ],
+        "sglang",
+    ).effective_config
+    assert config["hierarchical_cache_gib"] == 140.0

@@ -267,3 +267,47 @@ Engine startup timings (s): load_weight=0.00, kv_cache_allocation=0.00, schedule
 """)
     start = report.startup
     assert (start.weights_load_s, start.model_load_s, start.engine_init_s) == (0.74, 0.74, 2.88)
+
+
+def test_capacity_of_an_excerpt_that_shows_few_engines_is_no_total() -> None:
+    line = (
+        "[2026-01-17 10:35:14 DP3 TP12 EP12] KV Cache is allocated. #tokens: 156800, K size: 4.64 GB, V size: 4.64 GB"
+    )
+    start = read_log([line], "sglang").startup
+    assert (start.kv_cache_tokens, start.kv_cache_tokens_total, start.dp_size) == (156800, None, None)
+
+
+def test_loads_whose_memory_was_left_out() -> None:
+    """152.41 s for the target, 49.46 s for the draft: 201.87 s."""
+    report = report_of("""
+Load weight end. elapsed=152.41 s, type=Qwen4ExpForConditionalGeneration
+Load weight begin.
+Load weight end. elapsed=49.46 s,  type=Qwen4ExpForCausalLMMTP
+""")
+    assert (report.startup.weights_load_s, report.startup.model_load_gib, report.unparsed) == (201.87, None, 0)
+
+
+def test_same_rank_of_two_actors_in_one_log() -> None:
+    """Two engines under Ray: each has a pool of its own, the smaller binds, and neither is the other's draft model."""
+    lines = []
+    for actor, tokens in (("pid=12345, ip=10.0.0.1", 400000), ("pid=22345, ip=10.0.0.2", 400100)):
+        head = f"(SGLangEngine {actor}) [2025-12-01 10:00:1"
+        lines += [
+            f"{head}0 TP0] Load weight end. type=Qwen3ForCausalLM, dtype=torch.bfloat16, avail mem=70.00 GB, mem usage=8.00 GB.",
+            f"{head}2 TP0] KV Cache is allocated. #tokens: {tokens}, K size: 25.00 GB, V size: 25.00 GB",
+        ]
+    report = read_log(lines, "sglang")
+    assert [(pool.name, pool.tokens, pool.gib) for pool in report.pools] == [("target", 400000, 50.0)]
+    assert [item.gib for item in report.memory if item.item == "weights"] == [8.0, 8.0]
+
+
+def test_bar_of_prefill_graphs_stands_in_where_no_line_has_their_time() -> None:
+    """0.5.5: 27.41 s for the decode graphs as stated, and 2 s for the others by their bar; with a line, the line."""
+    text = """
+[2026-03-17 07:16:38 TP0] Capture cuda graph end. Time elapsed: 27.41 s. mem usage=0.83 GB. avail mem=10.81 GB.
+[2026-03-17 07:16:38 TP0] Capture cuda graph num tokens [4, 8, 12, 16, 20]
+Capturing num tokens (num_tokens=4 avail_mem=10.71 GB): 100%|██████| 5/5 [00:02<00:00,  2.21it/s]
+"""
+    assert report_of(text).startup.graph_capture_s == 29.41
+    stated = "[2026-03-17 07:16:41 TP0] Capture piecewise CUDA graph end. Time elapsed: 2.26 s. mem usage=0.10 GB. avail mem=10.71 GB.\n"
+    assert report_of(text + stated).startup.graph_capture_s == 29.67

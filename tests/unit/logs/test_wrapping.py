@@ -41,6 +41,14 @@ def test_most_full_lines_must_go_on() -> None:
     assert unwrapped(lines) == (lines, 0)
 
 
+def test_figures_below_lines_that_end_with_one_are_no_rest_of_them() -> None:
+    """Three lines of 50 columns that end with a 7, and a count, a bar and a count below: nothing says they belong."""
+    full = HEAD + "x" * 29 + "7"
+    lines = [full, "12345", full, "100%|####| 4/4", full, "9"]
+    assert unwrapped(lines) == (lines, 0)
+    assert unwrapped([*lines[:4], full, "tokens"])[1] == 50
+
+
 def test_a_statement_of_three_lines_becomes_one() -> None:
     lines = [HEAD + "x" * 30, "y" * 50, "end"]
     assert unwrapped(lines) == (["".join(lines)], 50)

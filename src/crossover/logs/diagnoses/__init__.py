@@ -105,6 +105,7 @@ def _holds(rule: Rule, evidence: Mapping[str, Sequence[str]], config: Mapping[st
 _CONDITIONS: Mapping[str, Callable[[Any], bool]] = {
     "above_one_or_unknown": lambda value: not isinstance(value, int) or value > 1,
     "not_triton": lambda value: value != "triton",
+    "gpu_or_unknown": lambda value: value not in ("npu", "cpu", "xpu", "tpu", "hpu"),
 }
 
 

@@ -39,7 +39,7 @@ def _turned_off(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 
 def _off(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    builder.configure(_OFF[match[1] or "cuda graph"])
+    builder.configure(_OFF["radix cache" if match[1] or match[2] else "cuda graph"])
 
 
 def _chunk(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -74,8 +74,8 @@ KINDS: tuple[LineKind, ...] = (
     ),
     kind(
         "off",
-        ("isabling radix cache", "isable radix cache for", "CUDA Graph is DISABLED"),
-        r"[Dd]isabl(?:e|ing) (radix cache) (?:since|for)|CUDA Graph is DISABLED",
+        ("isabling radix cache", "isable radix cache for", "forced as chunk cache for", "CUDA Graph is DISABLED"),
+        r"[Dd]isabl(?:e|ing) (radix cache) (?:since|for)|(KV cache) is forced as chunk cache|CUDA Graph is DISABLED",
         _off,
         figure=False,
         joins=False,
@@ -89,8 +89,8 @@ KINDS: tuple[LineKind, ...] = (
     ),
     kind(
         "requests_set",
-        "Setting max_running_requests to",
-        r"Setting max_running_requests to (\d{1,9})\b",
+        ("Setting max_running_requests to", "Max running requests is reset to"),
+        r"(?:Setting max_running_requests to|Max running requests is reset to) (\d{1,9})\b",
         _requests,
         figure=False,
     ),

@@ -11,7 +11,8 @@ STATE = r" *\| *(?P<done>\d{1,7})/(?P<total>\d{1,7}) \[(?P<clock>[\d:]{4,11})[<\
 BAR = r"[^|\n]{0,80}\|[^|\n]{0,400}" + STATE
 """What follows the label of a bar."""
 
-WEIGHTS, COMPILING, DEEP_GEMM, CAPTURING = "weights", "compiling", "deep_gemm", "capturing"
+WEIGHTS, COMPILING, DEEP_GEMM = "weights", "compiling", "deep_gemm"
+CAPTURING, CAPTURING_PREFILL = "capturing", "capturing prefill"
 
 
 @dataclass(slots=True)

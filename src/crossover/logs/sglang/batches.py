@@ -18,7 +18,10 @@ from crossover.logs.model import DecodeBatch, PrefillBatch
 from crossover.logs.sglang.repeats import Repeats
 from crossover.logs.table import LineKind, kind
 
-_INT, _FLOAT, _BOOL = r"(\d{1,15})(?![\d.])", r"(-?\d{1,12}\.\d\d)(?!\d)", r"(True|False)\b"
+_INT, _BOOL = r"(\d{1,15})(?![\d.])", r"(True|False)\b"
+_FLOAT = r"(-?\d{1,12}(?:\.\d\d(?!\d)|(?:\.\d{1,6})?(?=,(?!\d))))"
+"""Two decimals; where more or fewer are printed, only a comma shows that the figure is whole."""
+
 _READ: Mapping[str, Callable[[str], Any]] = {_INT: int, _FLOAT: float, _BOOL: "True".__eq__}
 
 _SHARED = {
@@ -49,11 +52,14 @@ _DECODE = _SHARED | {
     "mamba usage": ("mamba_usage", _FLOAT),
     "accept len": ("accept_len", _FLOAT),
     "accept rate": ("accept_rate", _FLOAT),
+    "accept-len": ("accept_len", _FLOAT),
+    "accept-ratio": ("accept_rate", _FLOAT),
     "gen throughput (token/s)": ("decode_tok_s", _FLOAT),
 }
 _MOST_PAIRS = 60  # a batch line has up to 25
 _MARKS = ("Prefill batch", "Decode batch")
-_PAIR = re.compile(r"([#a-zA-Z][^:,\[\]]{0,40}): ?([^,\s]*)")
+_VALUE = r"(?>\[[\d, ]{0,400}\]|[^,\s]*)"  # on TPU, counts of all data-parallel ranks are a list
+_PAIR = re.compile(rf"(accept-(?:len|ratio)(?= \d)|[#a-zA-Z][^:,\[\]]{{0,40}}(?=:))(:? ?)({_VALUE})")
 
 
 class Layout:
@@ -89,18 +95,19 @@ class Layout:
         self._order, self._readers = [], []
         for match in islice(_PAIR.finditer(body), _MOST_PAIRS):
             field, pattern = self._names.get(match[1], ("", ""))
-            valued = re.match(pattern, match[2]) if field else None
+            valued = re.compile(pattern).match(body, match.start(3)) if field else None
+            key = re.escape(match[1]) + (": ?+" if match[2][:1] == ":" else " ")
             if field and valued is None:  # only lines that are broken in the same way have this layout
                 pieces.append(re.escape(match[0]) + r"(?![^,\s])")
                 continue
             if valued is None or self._place[field] in self._order:
-                pieces.append(re.escape(match[1]) + r": ?+[^,\s]*+")
+                pieces.append(key + _VALUE)
                 continue
             place, reader = self._place[field], _READ[pattern]
             values[place] = reader(valued[1])
             self._order.append(place)
             self._readers.append(reader)
-            pieces.append(re.escape(match[1]) + ": ?" + pattern)
+            pieces.append(key + pattern)
         # The last key must not be followed by one more, or a layout would hide a longer one.
         self._pattern = re.compile(", ".join(pieces) + r"(?!, [#a-zA-Z][^:,\[\]]{0,40}:)") if self._order else None
         return values
@@ -119,7 +126,7 @@ class Batches:
         self.prefill: Repeats[PrefillBatch] = Repeats(builder.prefill_batches.rows.append)
         self.decode: Repeats[DecodeBatch] = Repeats(builder.decode_batches.rows.append)
         self.last_number = {"prefill": -1, "decode": -1}
-        self.highest_dp: int | None = None
+        self.dp_ranks: set[int] = set()
 
     @classmethod
     def of(cls, builder: Builder) -> Batches:
@@ -162,7 +169,7 @@ def _on_prefill(builder: Builder, line: Line, match: re.Match[str]) -> bool:
     state = Batches.of(builder)
     for where, body in _statements(line, match, "Prefill batch"):
         values = state.prefill_layout.read(body)
-        if values is None or values[1] is None:
+        if values is None:
             return False
         if values[5] is None and match[1]:  # 0.2 to 0.3: "Prefill batch(mixed #running-req: 3)."
             values[5] = int(match[1])
@@ -179,7 +186,7 @@ def _on_decode(builder: Builder, line: Line, match: re.Match[str]) -> bool:
     state = Batches.of(builder)
     for where, body in _statements(line, match, "Decode batch"):
         values = state.decode_layout.read(body)
-        if values is None or values[0] is None:
+        if values is None:
             return False
         head = where.head
         row = DecodeBatch._make((head.t, head.rank, *values, _stamp(builder, head)))
@@ -191,8 +198,8 @@ def _on_decode(builder: Builder, line: Line, match: re.Match[str]) -> bool:
 
 
 def note_dp(state: Batches, rank: Mapping[str, int]) -> None:
-    if (dp := rank.get("dp")) is not None and (state.highest_dp is None or dp > state.highest_dp):
-        state.highest_dp = dp
+    if (dp := rank.get("dp")) is not None:
+        state.dp_ranks.add(dp)
 
 
 def _on_cut(name: str, handler: Callable[[Builder, Line, re.Match[str]], bool]) -> Callable[..., bool | None]:
@@ -232,7 +239,9 @@ def _if_whole(handler: Callable[[Builder, Line, re.Match[str]], bool]) -> Callab
 
 
 # A pair is whole where another one follows, or where its value cannot go on: two decimals, or a word.
-_WHOLE_END = r"(?:(?:\.\d\d|: True|: False)(?= *$)|(?=, ))"
+_WHOLE_END = r"(?:(?:\.\d\d|: True|: False)(?= *$)|(?=,(?: |$)))"
+# Where somebody shortened the line, any key may be the first.
+_ANY_KEY = r"(?:\.{3},? {1,4})?((?:#[a-z]|(?:full |swa |gpu )?token usage|mamba |accept |cuda graph|(?:input|gen) thr)"
 
 KINDS: tuple[LineKind, ...] = (
     kind(
@@ -251,9 +260,7 @@ KINDS: tuple[LineKind, ...] = (
     kind(
         "prefill_batch_cut",
         "Prefill batch",
-        r"Prefill batch(?: \[\d+\])?(?:\(mixed #running-req: (\d+)\))?[.,]? +(#new-(?:seq|token): .*"
-        + _WHOLE_END
-        + ")",
+        r"Prefill batch(?: \[\d+\])?(?:\(mixed #running-req: (\d+)\))?[.,]? +" + _ANY_KEY + r".*" + _WHOLE_END + ")",
         _on_cut("prefill", _on_prefill),
         figure=False,
         joins=False,
@@ -262,10 +269,19 @@ KINDS: tuple[LineKind, ...] = (
     kind(
         "decode_batch_cut",
         "Decode batch",
-        r"Decode batch(?: \[\d+\])?()[.,] +(#running-req: .*" + _WHOLE_END + ")",
+        r"Decode batch(?: \[\d+\])?()[.,] +" + _ANY_KEY + r".*" + _WHOLE_END + ")",
         _on_cut("decode", _on_decode),
         figure=False,
         joins=False,
         instead_of="decode_batch",
+    ),
+    kind(
+        "prefill_result",
+        "Prefill batch",
+        r"Prefill batch\. #bid: \d{1,15}, #cache_miss: \d{1,9}\s*$",  # on TPU, when the batch is done
+        lambda builder, line, match: None,
+        figure=False,
+        joins=False,
+        instead_of="prefill_batch",
     ),
 )

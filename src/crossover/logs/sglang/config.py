@@ -67,7 +67,7 @@ COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
     "speculative_model": ("speculative_draft_model_path",),
     "speculative_steps": ("speculative_num_steps",),
     "speculative_topk": ("speculative_eagle_topk",),
-    "speculative_tokens": ("speculative_dspark_block_size", "speculative_num_steps", "speculative_num_draft_tokens"),
+    "speculative_tokens": ("speculative_dspark_block_size", "speculative_num_steps"),
     "speculative_verify_tokens": ("speculative_num_draft_tokens",),
     "speculative_window": ("speculative_draft_window_size",),
     "reasoning_parser": ("reasoning_parser",),
@@ -83,7 +83,8 @@ COMMON_NAMES: Mapping[str, tuple[str, ...]] = {
 }
 """Common name -> the argument's names in SGLang; the first that is set counts.
 
-Tokens that are drafted a step are the block or the number of steps; the window that is verified has one more.
+Tokens that are drafted a step are the block or the number of steps; the window that is verified has one more. So the
+window tells where there are no steps (n-grams), or their number is only a formality (DFlash, 1).
 """
 
 _FLAGGED: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -142,6 +143,13 @@ def normalise(raw: Mapping[str, Any]) -> dict[str, Any]:
         given = [raw[argument] for argument in arguments if argument in raw]
         if given:
             common[name] = next((value for value in given if value is not None), None)
+    method, window = str(common.get("speculative_method")).upper(), common.get("speculative_verify_tokens")
+    if isinstance(window, int) and window > 1 and (method == "DFLASH" or common.get("speculative_tokens") is None):
+        common["speculative_tokens"] = window - 1
+    if common.get("chunked_prefill_tokens") == -1:
+        common["chunked_prefill_tokens"] = None
+    if _decodes_without_graph(raw):
+        common["enforce_eager"] = True
     for name, argument in NEGATED.items():
         if isinstance(raw.get(argument), bool):
             common[name] = not raw[argument]
@@ -155,6 +163,16 @@ def normalise(raw: Mapping[str, Any]) -> dict[str, Any]:
         if name in common and common[name] is None:
             common[name] = common.get(otherwise)
     return common
+
+
+_NO_DECODE_GRAPH = re.compile(r"\bdecode\W{1,4}(?:PhaseConfig\()?\W{0,4}backend\W{1,4}disabled\b")
+
+
+def _decodes_without_graph(raw: Mapping[str, Any]) -> bool:
+    """Whether decoding was told to run without graphs, by the options of 2026 that speak of one phase."""
+    if raw.get("disable_decode_cuda_graph") is True or raw.get("cuda_graph_backend_decode") == "disabled":
+        return True
+    return _NO_DECODE_GRAPH.search(str(raw.get("cuda_graph_config", ""))) is not None
 
 
 def redacted(raw: Mapping[str, Any]) -> dict[str, Any]:

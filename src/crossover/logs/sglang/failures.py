@@ -25,6 +25,11 @@ def _exception(builder: Builder, line: Line, match: re.Match[str]) -> bool:
     return True
 
 
+def _stopped(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """Somebody asked the server to end, so that its processes end is no failure."""
+    builder.dead = True
+
+
 def _never_started(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """An exception that ends the launching process itself. Once the server is up, an interrupt looks the same."""
     if not builder.ready_seen and not builder.dead:
@@ -115,6 +120,14 @@ KINDS: tuple[LineKind, ...] = (
         figure=False,
     ),
     kind(
+        "stopped",
+        ("SIGTERM received. signum", "crashed with exit code -15"),
+        r"SIGTERM received\. signum|crashed with exit code -15\b",
+        _stopped,
+        figure=False,
+        joins=False,
+    ),
+    kind(
         "child_died",
         (
             "eceived sigquit from a child proces",
@@ -129,7 +142,8 @@ KINDS: tuple[LineKind, ...] = (
             "Memory access fault by GPU",
         ),
         r"[Rr]eceived sigquit from a child proces|SIGQUIT received\. signum|Received SIGQUIT from scheduler"
-        r"|scheduler is dead\. Please check|crashed with exit code|unexpectedly failed with (?:an )?exit ?code"
+        r"|scheduler is dead\. Please check|crashed with exit code (?!-15\b)"
+        r"|unexpectedly failed with (?:an )?exit ?code"
         r"|(?:Scheduler or )?DataParallelController \d{1,9} terminated with -?[1-9]"
         r"|Aborted \(core dumped\)|Memory access fault by GPU",
         died,

@@ -6,7 +6,7 @@ from typing import Any
 
 from crossover.logs.builder import Builder
 from crossover.logs.model import MemoryItem, Pool
-from crossover.logs.sglang.bars import CAPTURING, COMPILING, DEEP_GEMM, WEIGHTS
+from crossover.logs.sglang.bars import CAPTURING, CAPTURING_PREFILL, COMPILING, DEEP_GEMM, WEIGHTS
 from crossover.logs.sglang.batches import Batches, flush
 from crossover.logs.sglang.graphs import is_secondary
 from crossover.logs.sglang.startup import KvLine, RankStart, Start, start_of
@@ -26,10 +26,15 @@ def finish(builder: Builder) -> None:
 
 
 def _engines(builder: Builder, start: Start) -> None:
-    """Without printed arguments, the highest data-parallel rank seen says how many engines there are."""
-    seen = [dp for dp in (start.highest_dp, Batches.of(builder).highest_dp) if dp is not None]
-    if seen and not isinstance(builder.single.get("dp_size"), int):
-        builder.single["dp_size"] = max(seen) + 1
+    """Without printed arguments, the highest data-parallel rank seen says how many engines there are.
+
+    A prefix names the rank only where there are several. An excerpt that shows few of them may not hold the last one:
+    then their number stays unknown.
+    """
+    seen = start.dp_ranks | Batches.of(builder).dp_ranks
+    if seen and builder.single.get("dp_size") in (None, start.dp_counted):
+        start.dp_counted = max(seen) + 1 if len(seen) > max(1, max(seen) // 2) else None
+        builder.single["dp_size"] = start.dp_counted
 
 
 def pools_of(at: RankStart) -> dict[str, KvLine]:
@@ -92,10 +97,10 @@ def _pools(builder: Builder, start: Start) -> None:
         builder.pools["target"] = {None: Pool("target", tokens, target.gib)}
     builder.per_rank["kv_cache_tokens"] = {None: tokens} if tokens is not None else {}
     builder.per_rank["kv_cache_gib"] = {None: target.gib} if target and target.gib is not None else {}
-    builder.single["kv_cache_tokens_total"] = _total(start, tokens, builder.single.get("dp_size") or 1)
+    builder.single["kv_cache_tokens_total"] = _total(start, tokens, builder.single.get("dp_size", 1))
 
 
-def _total(start: Start, tokens: int | None, engines: int) -> int | None:
+def _total(start: Start, tokens: int | None, engines: int | None) -> int | None:
     """Capacity over all engines: their sum where each has told of its pool, else as if all had the smallest."""
     smallest: dict[int, int] = {}
     for at in start.ranks.values():
@@ -106,7 +111,7 @@ def _total(start: Start, tokens: int | None, engines: int) -> int | None:
             smallest[dp] = min(capacity, smallest.get(dp, capacity))
     if len(smallest) == engines:
         return sum(smallest.values())
-    return tokens * engines if tokens is not None else None
+    return tokens * engines if tokens is not None and engines is not None else None
 
 
 def _draft_in_virtual_space(builder: Builder, target: Pool | None, draft: Pool | None) -> None:
@@ -178,6 +183,12 @@ def _graphs(builder: Builder, start: Start) -> None:
         builder.single["graph_count"] = start.graph_count
 
 
+def _prefill_capture_stated(builder: Builder) -> bool:
+    """Before 0.5.6 no line says how long the second capture took, that of prefill graphs."""
+    stated = builder.summed.get("graph_capture_s", {}).values()
+    return any("prefill" in phase or "piecewise" in phase for parts in stated for phase in parts)
+
+
 def _bars(builder: Builder, start: Start) -> None:
     """What progress bars tell, by the second: they stand in where no line states the time.
 
@@ -188,6 +199,10 @@ def _bars(builder: Builder, start: Start) -> None:
         builder.per_rank.pop(name, None)
         if label in taken and not builder.summed.get(name):
             builder.per_rank[name] = {None: taken[label]}
+    if CAPTURING_PREFILL in taken and not _prefill_capture_stated(builder):
+        builder.per_rank["graph_capture_s"] = {
+            None: round((builder.longest("graph_capture_s") or 0.0) + taken[CAPTURING_PREFILL], 2)
+        }
     if COMPILING in taken:
         builder.per_rank["compile_s"] = {None: taken[COMPILING]}
     if DEEP_GEMM in taken:

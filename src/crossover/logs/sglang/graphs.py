@@ -9,7 +9,7 @@ import re
 
 from crossover.logs.builder import Builder
 from crossover.logs.lines import Line
-from crossover.logs.sglang.bars import BAR, CAPTURING, note
+from crossover.logs.sglang.bars import BAR, CAPTURING, CAPTURING_PREFILL, note
 from crossover.logs.sglang.startup import ELAPSED, LEFT, USED, at_rank, number, start_of
 from crossover.logs.table import LineKind, kind
 
@@ -80,6 +80,10 @@ def _capture_bar(builder: Builder, line: Line, match: re.Match[str]) -> None:
     note(start.bars, CAPTURING, match)
 
 
+def _prefill_bar(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    note(start_of(builder).bars, CAPTURING_PREFILL, match)
+
+
 KINDS: tuple[LineKind, ...] = (
     kind(
         "capture_begin",
@@ -113,6 +117,14 @@ KINDS: tuple[LineKind, ...] = (
         "Capturing batches",
         r"Capturing batches" + BAR,
         _capture_bar,
+        figure=False,
+        joins=False,
+    ),
+    kind(
+        "prefill_bar",
+        "Capturing num tokens",
+        r"Capturing num tokens" + BAR,
+        _prefill_bar,
         figure=False,
         joins=False,
     ),

@@ -8,6 +8,7 @@ from crossover.logs.builder import Builder
 from crossover.logs.incidents import Kind, Severity
 from crossover.logs.lines import Line
 from crossover.logs.sglang.events import new_event, warn
+from crossover.logs.sglang.startup import elapsed_between
 from crossover.logs.table import LineKind, kind
 
 _CONTEXT_SLACK = 64  # the engine keeps some tokens back from both limits
@@ -52,6 +53,19 @@ def _jit(builder: Builder, line: Line, match: re.Match[str]) -> None:
             Kind.JIT_COMPILE, line, severity=None if late else Severity.NOTE, key="late" if late else "start",
             advice=None if late else "compiled during start-up: no request waited, but the start took longer",
         )  # fmt: skip
+
+
+_OPS = "sglang_jit_ops"
+_SLOW_LOAD_S = 1.0
+
+
+def _ops(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """FlashInfer says when it loads kernels, compiled or not: what took a second or more was compiled."""
+    began: dict[str, float | None] = builder.facts.setdefault(_OPS, {})
+    if match[1] == "Loading":
+        began.setdefault(match[2], line.seconds())
+    elif (gone := elapsed_between(began.pop(match[2], None), line.seconds())) is not None and gone >= _SLOW_LOAD_S:
+        _jit(builder, line, match)
 
 
 def _experts_moved(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -200,12 +214,21 @@ KINDS: tuple[LineKind, ...] = (
             "DSL GDN kernel compiled",
             "to compile after serving started",
             "attention: compiling for",
+            "start build [module",
         ),
         r"Entering DeepGEMM JIT[\w -]{1,40}|DeepGEMM JIT Compiling for <[^>]{1,80}>.{0,60}|Building the PTX[\w ]{1,40}"
         r"|CuTe DSL (?:KDA|GDN) kernel compiled.{0,80}|Triton kernel '.{1,80}' took [\d.]+ s to compile after serving"
-        r"|\w+ attention: compiling for S=\d.{0,40}",
+        r"|\w+ attention: compiling for S=\d.{0,40}|(?<!\[aiter\] )start build \[module_\w+\]",
         _jit,
         figure=False,
+    ),
+    kind(
+        "jit_ops",
+        "oading JIT ops: ",
+        r"flashinfer\.jit: (Loading|Finished loading) JIT ops: (\w{1,300})",
+        _ops,
+        figure=False,
+        joins=False,
     ),
     kind(
         "autotune_skipped",

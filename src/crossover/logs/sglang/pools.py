@@ -9,7 +9,7 @@ import re
 
 from crossover.logs.builder import Builder
 from crossover.logs.lines import Line
-from crossover.logs.sglang.startup import LEFT, KvLine, at_rank, number
+from crossover.logs.sglang.startup import LEFT, KvLine, at_rank, number, start_of
 from crossover.logs.sglang.values import cache_dtype
 from crossover.logs.table import LineKind, kind
 
@@ -94,6 +94,13 @@ def _unified(builder: Builder, line: Line, match: re.Match[str]) -> None:
     at_rank(builder, line).unified_gib = float(match[1])
 
 
+def _host_cache(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """The cache in host memory (HiCache): pools of one rank add up, and the largest rank counts."""
+    at_rank(builder, line).host_cache_gib += float(match[1])
+    ranks = start_of(builder).ranks.values()
+    builder.configure({"hierarchical_cache_gib": round(max(at.host_cache_gib for at in ranks), 2)})
+
+
 def _pool_end(builder: Builder, line: Line, match: re.Match[str]) -> None:
     at = at_rank(builder, line)
     at.left_gib = float(match[1])
@@ -161,6 +168,13 @@ KINDS: tuple[LineKind, ...] = (
         "ReplaySSM ring buffers allocated",
         r"ReplaySSM ring buffers allocated \([^)\n]{1,80}\): (.*)",
         _mamba_rings,
+    ),
+    kind(
+        "host_cache",
+        " host memory for ",
+        r"Allocating (\d+\.\d+) ?GB host memory for (?:hierarchical|DSA|NSA|V4)\b",
+        _host_cache,
+        figure=False,
     ),
     kind("memory_pool_end", "Memory pool end", r"Memory pool end\. avail mem=(\d+\.\d+) ?GB", _pool_end),
 )

@@ -57,6 +57,7 @@ class RankStart:
     mamba_slots: int | None = None
     mamba_gib: float | None = None
     mamba_rings_gib: float | None = None
+    host_cache_gib: float = 0.0
     max_total: int | None = None
     loaded_left_gib: float | None = None
     pooled_left_gib: float | None = None
@@ -75,7 +76,8 @@ class Start:
     graph_count: int | None = None
     bars: dict[str, Bars] = field(default_factory=dict)
     autotune_began: dict[Any, float | None] = field(default_factory=dict)
-    highest_dp: int | None = None
+    dp_ranks: set[int] = field(default_factory=set)
+    dp_counted: int | None = None
     pool_below_context: bool = False
 
 
@@ -87,18 +89,21 @@ def start_of(builder: Builder) -> Start:
     return found
 
 
-_SOURCE = re.compile(r"([\w.-]{1,60}) +\| |\[pod/([\w.-]{1,100})")
+_SOURCE = re.compile(r"([\w.-]{1,60}) +\| |\[pod/([\w.-]{1,100})|\((\w{1,60} pid=\d{1,9}(?:, ip=[\w.:]{1,40})?)\) ")
 
 
 def at_rank(builder: Builder, line: Line) -> RankStart:
-    """Returns what the line's rank has said so far; ranks of two services in one log (Compose) are not the same."""
+    """Returns what the line's rank has said so far.
+
+    Ranks of two services in one log (Compose), or of two actors (Ray), are not the same.
+    """
     start = start_of(builder)
     label = rank_label(line)
     if source := _SOURCE.match(line.text):
-        label = (source[1] or source[2], label)
+        label = (source[1] or source[2] or source[3], label)
     rank = line.rank
     if rank and "dp" in rank:
-        start.highest_dp = max(rank["dp"], start.highest_dp or 0)
+        start.dp_ranks.add(rank["dp"])
     found = start.ranks.get(label)
     if found is None:
         found = start.ranks[label] = RankStart(rank)
@@ -285,6 +290,15 @@ KINDS: tuple[LineKind, ...] = (
         r"Load weight end\.? (?:Committed real weights after CUDA graph capture in (\d+\.\d+) s"
         r"|.*?(?:avail mem|mem usage)=\d+\.\d+ ?GB(?:, mem usage=-?\d+\.\d+ ?GB)?)",
         _load_end,
+    ),
+    kind(
+        "load_end_short",
+        "Load weight end",
+        r"Load weight end\.? elapsed=\d+\.\d+ s()(?:, +type=\w+)?\s*$",  # shortened: without the memory
+        _load_end,
+        figure=False,
+        joins=False,
+        instead_of="load_end",
     ),
     kind(
         "distributed",
