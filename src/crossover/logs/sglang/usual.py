@@ -1,4 +1,4 @@
-"""The short way for batch lines: today's wording from the first character to the last, all of a block at once."""
+"""The short way for batch lines: the wording since 0.4.4 from the first character to the last, a block at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from crossover.logs.table import OUTER, LineKind, Part, Usual, record_rows
 
 _HEAD = OUTER + r"\[(?P<t>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<rank>(?: [A-Z_]{2,8}\d{1,4}){0,6})\] "
 _INT, _FLOAT = r"\d{1,15})", r"\d{1,12}\.\d\d)"
-_GRAPH = r"(?:cuda|cpu|npu|xpu|hip) graph: (?P<graph>True|False), "
+_GRAPH = r"(?:cuda|cpu|npu|xpu|hip) graph: (?P<graph>True|False)"
 
 
 def _ranks(tags: Sequence[str]) -> Iterable[Any]:
@@ -63,11 +63,13 @@ def _add_decode(builder: Builder, rows: Sequence[Any], numbers: Sequence[int]) -
 
 USUAL_PREFILL = Usual(
     re.compile(
-        _HEAD + rf"Prefill batch, #new-seq: (?P<new_seq>{_INT}, #new-token: (?P<new_tokens>{_INT}, "
+        _HEAD + rf"Prefill batch[.,] #new-seq: (?P<new_seq>{_INT}, #new-token: (?P<new_tokens>{_INT}, "
         rf"#cached-token: (?P<cached_tokens>{_INT}, (?:full )?token usage: (?P<kv_usage>{_FLOAT}, "
-        rf"(?:mamba usage: \d\.\d\d, )?#running-req: (?P<running>{_INT}, #queue-req: (?P<queued>{_INT}, "
-        rf"(?:#pending-token: (?P<pending_tokens>{_INT}, )?{_GRAPH}"
-        rf"input throughput \(token/s\): (?P<prefill_tok_s>{_FLOAT}"
+        rf"(?:swa token usage: (?:{_FLOAT}, )?(?:mamba usage: (?:{_FLOAT}, )?"
+        rf"#running-req: (?P<running>{_INT}, #queue-req: (?P<queued>{_INT}"
+        rf"(?:, #pending-token: (?P<pending_tokens>{_INT})?(?:, #(?:bootstrap|prealloc)-req: (?:{_INT})?"
+        rf"(?:, #inflight-req: (?:{_INT})?(?:, #optimistic-req: (?:{_INT})?(?:, {_GRAPH})?"
+        rf"(?:, input throughput \(token/s\): (?P<prefill_tok_s>{_FLOAT})?,? ?"
     ),
     _SHARED
     | dict.fromkeys(("new_seq", "new_tokens", "cached_tokens", "pending_tokens"), _INTEGER)
@@ -77,16 +79,18 @@ USUAL_PREFILL = Usual(
 )
 USUAL_DECODE = Usual(
     re.compile(
-        _HEAD + rf"Decode batch, #running-req: (?P<running>{_INT}, #(?:full )?token: (?P<tokens>{_INT}, "
+        _HEAD + rf"Decode batch[.,] #running-req: (?P<running>{_INT}, #(?:full )?token: (?P<tokens>{_INT}, "
         rf"(?:full )?token usage: (?P<kv_usage>{_FLOAT}, "
-        rf"(?:mamba num: \d{{1,15}}, mamba usage: (?P<mamba_usage>{_FLOAT}, )?"
+        rf"(?:#swa token: (?:{_INT}, swa token usage: (?P<swa_usage>{_FLOAT}, )?"
+        rf"(?:mamba num: (?:{_INT}, mamba usage: (?P<mamba_usage>{_FLOAT}, )?"
         rf"(?:accept len: (?P<accept_len>{_FLOAT}, )?(?:accept rate: (?P<accept_rate>{_FLOAT}, )?"
-        rf"(?:cap len: \d{{1,12}}\.\d\d, )?{_GRAPH}"
-        rf"gen throughput \(token/s\): (?P<decode_tok_s>{_FLOAT}, #queue-req: (?P<queued>{_INT}"
+        rf"(?:cap len: (?:{_FLOAT}, )?(?:pre-allocated usage: (?:{_FLOAT}, #prealloc-req: (?:{_INT}, "
+        rf"#transfer-req: (?:{_INT}, #retracted-req: (?:{_INT}, )?(?:{_GRAPH}, )?"
+        rf"gen throughput \(token/s\): (?P<decode_tok_s>{_FLOAT}, #queue-req: (?P<queued>{_INT},? ?"
     ),
     _SHARED
     | {"tokens": _INTEGER}
-    | dict.fromkeys(("mamba_usage", "accept_len", "accept_rate", "decode_tok_s"), _NUMBER),
+    | dict.fromkeys(("swa_usage", "mamba_usage", "accept_len", "accept_rate", "decode_tok_s"), _NUMBER),
     record_rows(DecodeBatch._fields),
     _add_decode,
 )
