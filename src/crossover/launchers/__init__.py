@@ -1,6 +1,6 @@
 """The launchers: each brings a server up, watches it and takes it down; one module a kind under `kinds`.
 
-May import `crossover.engines`, `crossover.client`, `crossover.redaction` and `crossover.errors`.
+May import `crossover.engines`, `crossover.client`, `crossover.logs`, `crossover.redaction` and `crossover.errors`.
 Whatever a killed run leaves behind is found again by `reap`, and nothing else is ever touched.
 """
 

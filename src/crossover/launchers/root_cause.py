@@ -1,4 +1,4 @@
-"""The root cause of a server's death, from the last lines of its log."""
+"""The root cause of a server's death, from the last lines of its log, which `crossover.logs` reads."""
 
 from __future__ import annotations
 
@@ -10,54 +10,17 @@ from pathlib import Path
 TAIL_BYTES = 256 * 1024
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ?")
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
-_PROCESS = re.compile(r"^\s*(?:\[rank\d+\]:?\s*)?\((?P<name>[A-Za-z]\w*)[^)]*\)\s?")
-_LEVEL = re.compile(r"^(?:ERROR|CRITICAL|FATAL)\s+[\d:.\- ]+(?:\[[^\]]*\]|\S+\])\s?")
 _EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Fault)\b(?::|$)")
-_WRAPPER = re.compile(
-    r"see root cause above|engine core initialization failed|EngineDeadError|EngineCore encountered", re.I
-)
+_GENERIC = ("engine_died", "scheduler_exception", "health_check_failed")
 
 # How a container's runtime says why it could not begin (Apptainer; Go programs).
 _FATAL = re.compile(r"^FATAL\s*:\s*(?P<words>\S.*)")
-_SPOKEN = re.compile(r"error|fail|fatal|killed|errno", re.IGNORECASE)
-
-# The class of a failure and the words that show it, the more telling ones first.
-_CLASSES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern, re.IGNORECASE))
-    for kind, pattern in (
-        (
-            "port_in_use",
-            r"address already in use|EADDRINUSE|errno 98\b|port \d+ is (?:already )?(?:in use|not available)",
-        ),
-        (
-            "out_of_memory",
-            r"out of memory|OutOfMemoryError|can't allocate memory|cannot allocate memory|std::bad_alloc",
-        ),
-        (
-            "kv_too_small",
-            r"larger than the (?:maximum number of tokens|available KV cache)"
-            r"|no available memory for the cache|not enough memory.*mem.fraction|needed, which is larger",
-        ),
-        ("shm_too_small", r"no space left on device.*shm|/dev/shm.*(?:no space|too small)|bus error"),
-        (
-            "download_corrupt",
-            r"safetensor.*(?:header|deserializ)|HeaderTooLarge|MetadataIncompleteBuffer|InvalidHeader",
-        ),
-        (
-            "config_conflict",
-            r"unrecognized arguments|invalid choice|not (?:yet )?supported|incompatible|must be"
-            r"|cannot be used|expected (?:one|at least one) argument|validation error",
-        ),
-        ("warmup_failed", r"warm-?up error|initialization failed\. warmup"),
-        ("nccl_timeout", r"nccl.*(?:timeout|timed out)|watchdog caught collective"),
-    )
-)
 
 
 @dataclass(frozen=True)
 class RootCause:
-    """Why a server died. `kind` is a failure class or engine_died; `line` is the telling line, None if none
-    was found."""
+    """Why a server died. `kind` is an incident kind of the log (see `crossover.logs.incidents.Kind`), engine_died
+    where it has no kind of its own; `line` is what the log says of it, None if it says nothing."""
 
     kind: str
     line: str | None
@@ -79,43 +42,33 @@ def root_cause_of(path: Path) -> RootCause:
 def root_cause(lines: Sequence[str]) -> RootCause:
     """Finds the root cause in log lines.
 
-    The last exception is often a wrapper around one that stands above it, printed by another process. So the
-    first exception of a worker or engine process counts, then the first of any process that is no wrapper; a
-    line of a known failure class is preferred to one without.
+    What the reader of engine logs names as the failure; else its first error; else, as the server may be no engine
+    that the reader knows, the first exception or fatal word that stands in the log.
     """
-    told = [_strip(line) for line in lines]
-    exceptions = [(process, text) for process, text in told if _EXCEPTION.match(text) and not _WRAPPER.search(text)]
-    workers = [text for process, text in exceptions if process and not process.startswith("APIServer")]
-    candidates = workers or [text for _, text in exceptions]
-    for text in candidates:
-        kind = _classify(text)
-        if kind:
-            return RootCause(kind, text)
-    said = [text for _, text in told if _SPOKEN.search(text)]
-    for text in said:
-        kind = _classify(text)
-        # Loose words, such as "must be", stand in many a warning; beside an exception they explain nothing.
-        if kind and not (candidates and kind == "config_conflict"):
-            return RootCause(kind, _joined(text, candidates))
-    fatal = [match["words"] for _, text in told if (match := _FATAL.match(text))]
-    return RootCause("engine_died", next(iter([*candidates, *fatal]), None))
+    from crossover.logs import read_log
+
+    report = read_log(lines)
+    errors = [incident for incident in report.incidents if incident.severity == "error"]
+    known = report.failure or next((one for one in errors if one.kind not in _GENERIC), None)
+    if known is not None and known.kind not in _GENERIC:
+        return RootCause(known.kind, known.message)
+    if known is not None and not _says_only_that_it_died(known.message):
+        return RootCause("engine_died", known.message)
+    told = [_ANSI.sub("", _STAMP.sub("", line)).strip() for line in lines]
+    exceptions = [text for text in told if _EXCEPTION.match(text) and not _says_only_that_it_died(text)]
+    fatal = [match["words"] for text in told if (match := _FATAL.match(text))]
+    return RootCause("engine_died", next(iter([*exceptions, *fatal]), None))
 
 
-def _joined(text: str, exceptions: Sequence[str]) -> str:
-    head, traceback, _ = text.partition("Traceback (most recent call last)")
-    return head + exceptions[0] if traceback and exceptions else text
+_ONLY_DIED = re.compile(
+    r"root cause above|for the root cause|EngineDeadError|EngineCore|hit an exception|Engine background task"
+    r"|failed to start|child process|an exception$",
+    re.IGNORECASE,
+)
 
 
-def _classify(text: str) -> str | None:
-    return next((kind for kind, pattern in _CLASSES if pattern.search(text)), None)
-
-
-def _strip(line: str) -> tuple[str | None, str]:
-    text = _ANSI.sub("", _STAMP.sub("", line)).rstrip()
-    match = _PROCESS.match(text)
-    process = match["name"] if match else None
-    text = text[match.end() :] if match else text
-    return process, _LEVEL.sub("", text).strip()
+def _says_only_that_it_died(text: str) -> bool:
+    return _ONLY_DIED.search(text) is not None
 
 
 def _last(path: Path) -> list[str]:

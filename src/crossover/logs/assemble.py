@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from typing import TYPE_CHECKING, Any
 
 from crossover.logs.builder import Builder
-from crossover.logs.crash import root_cause
 from crossover.logs.diagnoses import diagnose
-from crossover.logs.incidents import Kind, Severity
 from crossover.logs.load import findings
 from crossover.logs.model import Diagnosis, EngineReport, Incident, Startup
+from crossover.logs.verdict import no_start, with_causes, without_death
 
 if TYPE_CHECKING:
     from crossover.logs.reader import LogReader
@@ -35,8 +33,8 @@ def assemble(reader: LogReader) -> EngineReport:
     engines = [builder for builder in reader.builders if builder.engine is not None]
     if reader.engine == "auto":
         shape = guess(reader.sample)  # engines share some wordings, so that votes may be equal
-        chosen = max(engines, key=lambda builder: (builder.votes, builder.engine == shape))
-        if not chosen.votes:
+        chosen = max(engines, key=lambda builder: (builder.votes, builder.engine == shape, builder.hints))
+        if not chosen.votes and not chosen.hints:
             chosen = next((one for one in engines if one.engine == shape), Builder(None))
     else:
         chosen = next(builder for builder in engines if builder.engine == reader.engine)
@@ -44,8 +42,15 @@ def assemble(reader: LogReader) -> EngineReport:
     if table is not None and chosen.engine is not None:
         table.finish(chosen)
     found = diagnose({**shared.evidence, **chosen.evidence}, chosen.config)
-    incidents = [*_incidents(chosen, shared, found), *findings(chosen.intervals)]
-    incidents += _no_start(chosen, shared, incidents, reader.lines)
+    numbered = _numbered(chosen, shared)
+    incidents, failure = with_causes(numbered, shared)
+    if failure is None or (not chosen.dead and not shared.dead and (chosen.ready_seen or shared.ready_seen)):
+        failure = without_death(numbered, chosen, shared)
+    incidents += _diagnosed(found, {incident.kind for incident in incidents})
+    incidents += findings(chosen.intervals)
+    if (ended := no_start(chosen, shared, incidents, reader.lines)) is not None:
+        incidents.append(ended[0])
+        failure = ended[1]
     config: dict[str, Any] = dict(chosen.config)
     config["raw"] = dict(chosen.raw)
     return EngineReport(
@@ -65,6 +70,7 @@ def assemble(reader: LogReader) -> EngineReport:
         unparsed=reader.unparsed,
         diagnoses=tuple(found),
         unparsed_examples=tuple(reader.unparsed_examples),
+        failure=failure,
     )
 
 
@@ -83,6 +89,8 @@ _SIGNS = {
 def guess(sample: str) -> str | None:
     """Whose log it is where no statement was understood: by the shape of its lines."""
     found = {engine: len(pattern.findall(sample)) for engine, pattern in _SIGNS.items()}
+    if found["sglang"] and "EngineCore" not in sample:
+        return "sglang"  # it used to import vLLM, which then speaks too; the other way round that never was
     best = max(found, key=lambda engine: found[engine])
     return best if found[best] else None
 
@@ -103,62 +111,13 @@ def startup_of(chosen: Builder, shared: Builder) -> Startup:
     return Startup(**facts)
 
 
-_TRACEBACK_LINES = 200
-
-
-def _incidents(chosen: Builder, shared: Builder, diagnoses: list[Diagnosis]) -> list[Incident]:
+def _numbered(chosen: Builder, shared: Builder) -> list[tuple[int, Incident]]:
+    """(line number, incident) in the order of the log; what both the engine's rows and the shared ones tell is one."""
     found = sorted(chosen.incidents.report() + shared.incidents.report(), key=lambda item: item[0])
-    result, previous = [], -1
+    told: dict[tuple[int, str], tuple[int, Incident]] = {}
     for number, incident in found:
-        if incident.kind in (Kind.ENGINE_DIED, Kind.SCHEDULER_EXCEPTION):
-            below = root_cause(shared, number - 1, number + _TRACEBACK_LINES)
-            above = root_cause(shared, previous, number) if incident.kind == Kind.ENGINE_DIED else None
-            cause = above or below or _earlier(found, previous, number)
-            previous = number
-            if cause is not None:
-                incident = dataclasses.replace(
-                    incident,
-                    message=f"{incident.message[:200].rstrip('. ')}. Root cause: {cause}",
-                    advice=f"look at the root cause: {cause[:200]}",
-                )
-        result.append(incident)
-    return result + _diagnosed(diagnoses, {incident.kind for incident in result})
-
-
-_END_LINES = 60
-
-
-def _no_start(chosen: Builder, shared: Builder, known: list[Incident], lines: int) -> list[Incident]:
-    """A log that ends with an exception before the server was ready, where no statement says that it failed."""
-    errors = shared.facts.get("errors")
-    if not errors or not 0 < errors[-1][0] - shared.facts.get("traceback", errors[-1][0]) < _TRACEBACK_LINES:
-        return []
-    if errors[-1][0] < lines - _END_LINES or chosen.ready_seen or shared.ready_seen or chosen.intervals:
-        return []
-    if not (chosen.version or chosen.raw or chosen.config):
-        return []  # the log does not hold the start
-    if any(incident.severity == Severity.ERROR or incident.kind == Kind.REQUEST_FAILED for incident in known):
-        return []
-    cause = root_cause(shared, errors[-1][0] - _TRACEBACK_LINES, lines)
-    return [
-        Incident(
-            None,
-            Kind.ENGINE_DIED,
-            Severity.ERROR,
-            1,
-            f"the log ends with an exception before the server was ready: {cause}",
-            f"look at the root cause: {(cause or '')[:200]}",
-        )
-    ]
-
-
-def _earlier(found: list[tuple[int, Incident]], after: int, before: int) -> str | None:
-    """The first error of another kind between two lines: no exception was printed, but what happened was."""
-    kinds = (Kind.ENGINE_DIED, Kind.SCHEDULER_EXCEPTION, Kind.HEALTH_CHECK_FAILED)
-    for number, incident in found:
-        if after < number <= before and incident.severity == Severity.ERROR and incident.kind not in kinds:
-            return incident.message
-    return None
+        told.setdefault((number, incident.kind), (number, incident))
+    return list(told.values())
 
 
 def _diagnosed(diagnoses: list[Diagnosis], known: set[str]) -> list[Incident]:

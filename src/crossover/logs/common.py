@@ -4,42 +4,13 @@ from __future__ import annotations
 
 import re
 
-from crossover.logs import environment, ray, refusals
-from crossover.logs.builder import Builder, rank_label
-from crossover.logs.crash import remember_error
+from crossover.logs import environment, exhaustion, ray, refusals
+from crossover.logs.builder import Builder
 from crossover.logs.diagnoses import evidence_kinds
+from crossover.logs.handlers import event, failure
 from crossover.logs.incidents import Kind, Severity
 from crossover.logs.lines import Line
-from crossover.logs.table import Handler, LogTable, kind
-
-
-def event(
-    incident: Kind,
-    *,
-    key: str = "",
-    fatal: bool = False,
-    repeats: bool = True,
-    each_process: bool = False,
-    cause: bool = False,
-    advice: str | None = None,
-) -> Handler:
-    """A handler that records one incident.
-
-    Args:
-        fatal: the server cannot be used after it.
-        each_process: several processes pass the same event on; the busiest one counts.
-        cause: it may be the root cause of a crash, though it is no exception.
-    """
-
-    def handle(builder: Builder, line: Line, match: re.Match[str]) -> None:
-        rank = rank_label(line) if each_process else None
-        builder.incidents.add(incident, line, key=key, repeats=repeats, rank=rank, advice=advice)
-        if cause:
-            remember_error(builder, line, line.message)
-        if fatal:
-            builder.dead = True
-
-    return handle
+from crossover.logs.table import LogTable, kind
 
 
 def started(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -135,6 +106,7 @@ def corrupt(builder: Builder, line: Line, match: re.Match[str]) -> None:
         if empty
         else None,
         key="digest" if "integrity" in match[0] or "digest" in match[0] else "file",
+        event=line.text[match.start() :],
     )
 
 
@@ -173,23 +145,6 @@ KINDS = (
         joins=False,
     ),
     kind(
-        "out_of_memory",
-        ("out of memory", "OutOfMemoryError", "cudaErrorMemoryAllocation"),
-        r"(?:CUDA|HIP|NPU|XPU) (?:error: )?out of memory|[Cc]uda failure (?:\d{1,4} )?'out of memory'"
-        r"|(?<!ray\.exceptions\.)OutOfMemoryError|cudaErrorMemoryAllocation|Out of memory: Killed",
-        event(Kind.OUT_OF_MEMORY, each_process=True, cause=True),
-        figure=False,
-        joins=False,
-    ),
-    kind(
-        "out_of_host_memory",
-        ("DefaultCPUAllocator:", "Cannot allocate memory"),
-        r"DefaultCPUAllocator: (?:can't allocate|not enough) memory|\[Errno 12\] Cannot allocate memory",
-        event(Kind.OUT_OF_MEMORY, key="host", cause=True, advice="the host has too little memory, not the device"),
-        figure=False,
-        joins=False,
-    ),
-    kind(
         "slow_tokenizer",
         ("slow tokenizer", "slow version of"),
         r"[Uu]sing a slow tokenizer|slow version of this tokenizer|slow tokenizer",
@@ -214,9 +169,29 @@ KINDS = (
     ),
     kind(
         "nccl_error",
-        ("NCCL error", "ncclSystemError", "ncclInternalError", "ncclUnhandledCudaError", "ncclRemoteError"),
-        r"(?<!f\")NCCL error|nccl(?:System|Internal|UnhandledCuda|Remote)Error",
-        event(Kind.NCCL_ERROR),
+        (
+            "NCCL error",
+            "ncclSystemError",
+            "ncclInternalError",
+            "ncclUnhandledCudaError",
+            "ncclRemoteError",
+            "ncclInvalidUsage",
+        ),
+        r"(?<!f\")NCCL error|nccl(?:System|Internal|UnhandledCuda|Remote)Error|ncclInvalidUsage",
+        event(Kind.NCCL_ERROR, repeats=False),
+        figure=False,
+        joins=False,
+    ),
+    kind(
+        "peer",
+        ("Connection closed by peer [", "Connection reset by peer", "connection closed by peer ["),
+        r"gloo/transport/tcp/pair\.cc:\d{1,5}\] [^\n]{0,80}[Cc]onnection (?:closed|reset) by peer",
+        event(
+            Kind.NCCL_ERROR,
+            key="peer",
+            repeats=False,
+            advice="another rank ended first: look for its error above, and in the logs of the other nodes",
+        ),
         figure=False,
         joins=False,
     ),
@@ -240,10 +215,19 @@ KINDS = (
         joins=False,
     ),
     kind(
+        "hardware",
+        ("uncorrectable ECC error", "fallen off the bus", "NVRM: Xid"),
+        r"uncorrectable ECC error|fallen off the bus|NVRM: Xid",
+        failure(Kind.CUDA_ERROR, "the device itself failed: look at the kernel log (Xid) and take it out of service"),
+        figure=False,
+        joins=False,
+    ),
+    kind(
         "cuda_error",
-        ("CUDA error", "device-side assert", "illegal memory access"),
-        r"CUDA error: (?!out of memory|no kernel image)\w|device-side assert triggered|illegal memory access",
-        event(Kind.CUDA_ERROR),
+        ("CUDA error", "HIP error", "device-side assert", "illegal memory access"),
+        r"(?:CUDA|HIP) error: (?!out of memory|no kernel image|invalid device ordinal|uncorrectable ECC|system not yet"
+        r"|CUDA-capable|the provided PTX)\w|device-side assert triggered|illegal memory access",
+        event(Kind.CUDA_ERROR, repeats=False),
         figure=False,
         joins=False,
     ),
@@ -257,10 +241,16 @@ KINDS = (
             "HeaderTooLarge",
             "onsistency check failed",
             "SafetensorError",
+            "while deserializing header",
             "PytorchStreamReader failed",
+            "invalid load key, ",
+            "Unable to load weights from pytorch checkpoint",
+            "is not a valid JSON file",
         ),
         r"integrity check failed|MetadataIncompleteBuffer|file not fully covered|InvalidHeaderDeserialization"
-        r"|HeaderTooLarge|[Cc]onsistency check failed|SafetensorError|PytorchStreamReader failed",
+        r"|HeaderTooLarge|[Cc]onsistency check failed|SafetensorError|while deserializing header"
+        r"|PytorchStreamReader failed|UnpicklingError: invalid load key, "
+        r"|Unable to load weights from pytorch checkpoint|config file at '[^'\n]{1,200}' is not a valid JSON file",
         corrupt,
         figure=False,
         joins=False,
@@ -270,14 +260,11 @@ KINDS = (
         (
             "are not supported for now",
             "Transformers does not recognize this architecture",
-            "unrecognized arguments",
-            "only supported on GPUs with compute capability",
             "requires you to execute the configuration file in that repo",
         ),
         r"[Mm]odel architectures? [^\n]{0,120} not supported for now|does not recognize this architecture"
-        r"|error: unrecognized arguments|only supported on GPUs with compute capability"
         r"|requires you to execute the configuration file in that repo",
-        event(Kind.MODEL_UNSUPPORTED, fatal=True),
+        failure(Kind.MODEL_UNSUPPORTED),
         figure=False,
         joins=False,
     ),
@@ -289,23 +276,27 @@ KINDS = (
             "Repository Not Found",
             "Cannot find any model weights",
             "does not appear to have a file named",
-            "gated repo",
             "Invalid repository ID or local directory",
             "Can't load the configuration of",
             "Can't load tokenizer for",
         ),
         r"is not a local folder|Repo id must be|Repository Not Found|Cannot find any model weights"
-        r"|does not appear to have a file named(?![^\n]{0,300}Proceeding without)|(?:access|for) (?:a )?gated repo"
+        r"|does not appear to have a file named(?![^\n]{0,300}Proceeding without)"
         r"|Invalid repository ID or local"
         r"|Can't load (?:the configuration of|tokenizer for)",
-        event(Kind.MODEL_NOT_FOUND, fatal=True),
+        failure(Kind.MODEL_NOT_FOUND),
         figure=False,
         joins=False,
     ),
     kind(
         "too_long",
-        ("maximum context length is", "is longer than the maximum model length"),
-        r"maximum context length is \d+|is longer than the maximum model length",
+        (
+            "maximum context length is",
+            "is longer than the maximum model length",
+            "is too long and exceeds the capacity of block",
+        ),
+        r"maximum context length is \d+|is longer than the maximum model length"
+        r"|too long and exceeds the capacity of block",
         event(Kind.REQUEST_TOO_LONG),
         figure=False,
         joins=False,
@@ -323,17 +314,20 @@ KINDS = (
         ("Timed out waiting for", "did not become ready", "ENGINE_READY_TIMEOUT"),
         r"Timed out waiting for (?:engine|all workers|handshake|clients)|engine did not become ready"
         r"|Did not receive response from front-end",
-        event(Kind.START_TIMEOUT, fatal=True),
+        event(Kind.START_TIMEOUT, fatal=True, repeats=False),
         figure=False,
         joins=False,
     ),
     kind(
         "killed",
-        ("exit code -9", "exit code: -9", "exitcode=-9", "exitcode: -9", "SIGKILL", "OOMKilled", "exit code 137"),
-        r"exit ?code:?[ =](?:-9\b|137\b)|exitcode=-9|signal 9 \(SIGKILL\)|OOMKilled",
-        event(Kind.KILLED, fatal=True),
+        ("exit code -9", "exit code: -9", "exitcode=-9", "exitcode: -9", "SIGKILL", "exit code 137"),
+        r"exit ?code:?[ =](?:-9\b|137\b)|exitcode=-9|signal 9 \(SIGKILL\)",
+        event(Kind.KILLED, fatal=True, repeats=False),
         figure=False,
         joins=False,
     ),
 )
-TABLE = LogTable(engine=None, kinds=(*KINDS, *environment.KINDS, *ray.KINDS, *refusals.KINDS, *evidence_kinds()))
+TABLE = LogTable(
+    engine=None,
+    kinds=(*KINDS, *exhaustion.KINDS, *environment.KINDS, *ray.KINDS, *refusals.KINDS, *evidence_kinds()),
+)

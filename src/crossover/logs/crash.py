@@ -15,7 +15,8 @@ _GENERIC = re.compile(
     r"See root cause above|EngineCore encountered an issue|EngineDeadError|Engine loop is dead|stack trace "
     r"\(above\)"
     r"|Engine process failed to start|KeyboardInterrupt|CancelledError|See stack trace|Engine core "
-    r"initialization|Worker failed with error|Executor failed"
+    r"initialization|Worker failed with error|Executor failed|actor died|ActorDiedError|RayActorError|worker died"
+    r"|Engine process \(pid"
 )
 _FOLLOWS = re.compile(
     r"ConnectionResetError|BrokenPipeError|EOFError|ConnectionRefusedError|RPC call to \w{1,40} timed out|cancelled"
@@ -40,24 +41,25 @@ def remember_error(builder: Builder, line: Line, error: str) -> None:
     errors.append((line.number, frontend, error))
 
 
-def root_cause(builder: Builder, after: int, before: int) -> str | None:
-    """The first error between two lines: one of an engine or worker process, else any.
+def root_cause(builder: Builder, after: int, before: int) -> tuple[int, str] | None:
+    """The first error between two lines, with its line number: one of an engine or worker process, else any.
 
     Errors long before the end are a last resort, and so are those that follow from the end of another process.
     """
     errors = [error for error in builder.facts.get("errors", ()) if after < error[0] <= before]
     near = [error for error in errors if error[0] >= before - _NEAR_LINES]
     for some in (near, errors[::-1]):
-        own = [text for _, frontend, text in some if not frontend] or [text for _, _, text in some]
+        own = [(number, text) for number, frontend, text in some if not frontend]
+        own = own or [(number, text) for number, _, text in some]
         if own:
-            first: str = next((text for text in own if not _FOLLOWS.search(text)), own[0])
-            return first
+            first = next((error for error in own if not _FOLLOWS.search(error[1])), own[0])
+            return next((error for error in own if error[1].startswith(f"{first[1]}: ")), first)
     return None
 
 
 def engine_died(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """The engine is gone. After an orderly shutdown that is no incident."""
-    if builder.facts.get("shutdown"):
+    if builder.facts.get("shutdown") or "Warning: resource_tracker" in line.text:
         return
     if (original := _ORIGINAL.search(line.text)) and builder.shared is not None:
         remember_error(builder.shared, line, original[1])

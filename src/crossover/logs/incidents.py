@@ -1,12 +1,14 @@
 """Incidents: what went wrong or was done otherwise than asked, as an enum with severity and advice.
 
-Events of one kind within a minute are one incident with a count, so that a burst of 32 is one entry.
+Events of one kind within a minute are one incident with a count, so that a burst of 32 is one entry. The count is how
+often it happened, not how many lines tell it: what nested tracebacks, other ranks and the processes above repeat counts
+once.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -57,6 +59,10 @@ class Kind(StrEnum):
     RESOURCES_MISSING = "resources_missing"
     DEVICE_UNUSABLE = "device_unusable"
     ENVIRONMENT_BROKEN = "environment_broken"
+    KERNEL_BUILD_FAILED = "kernel_build_failed"
+    GPU_UNSUPPORTED = "gpu_unsupported"
+    ACCESS_DENIED = "access_denied"
+    INVALID_ARGUMENT = "invalid_argument"
     DISK_FULL = "disk_full"
     ENGINE_DIED = "engine_died"
     SCHEDULER_EXCEPTION = "scheduler_exception"
@@ -127,6 +133,16 @@ CATALOGUE: Mapping[Kind, Entry] = {
     Kind.RESOURCES_MISSING: Entry(_E, "fewer devices than the parallel sizes ask for: lower them, or add nodes"),
     Kind.DEVICE_UNUSABLE: Entry(_E, "no usable GPU: check what the container may see, the driver and nvidia-smi"),
     Kind.ENVIRONMENT_BROKEN: Entry(_E, "a package or compiler is missing or does not fit: use the engine's own image"),
+    Kind.KERNEL_BUILD_FAILED: Entry(
+        _E, "a kernel could not be built for this GPU: compiler, CUDA and architecture must fit; or another backend"
+    ),
+    Kind.GPU_UNSUPPORTED: Entry(
+        _E, "this GPU cannot run it (number format, quantisation or kernel): another checkpoint, backend or GPU"
+    ),
+    Kind.ACCESS_DENIED: Entry(
+        _E, "no right to read or write it: a token with access for a gated model, owner and mode for a file"
+    ),
+    Kind.INVALID_ARGUMENT: Entry(_E, "the command line is refused: correct the argument; versions differ in them"),
     Kind.DISK_FULL: Entry(_E, "the disk is full: make room, or move the caches (HF_HOME, XDG_CACHE_HOME)"),
     Kind.ENGINE_DIED: Entry(_E, "look at the root cause above this line"),
     Kind.KILLED: Entry(_E, "killed from outside: check the exit code (137 = out of host memory) and the kernel log"),
@@ -168,7 +184,9 @@ class _Open:
     advice: str
     last_s: float | None
     last_number: int
+    clock: str = ""
     by_rank: Counter[Any] = field(default_factory=Counter)
+    told: dict[Any, set[Hashable]] = field(default_factory=dict)
     t_last: str | None = None
     spans: list[list[str]] = field(default_factory=list)
 
@@ -184,12 +202,24 @@ class _Open:
         else:
             self.spans.append([line.t_outer, line.t_outer])
 
+    def tell(self, rank: Any, event: Hashable) -> int:
+        """Remembers an event of a rank, and returns how many different ones it told."""
+        told = self.told.setdefault(rank, set())
+        if len(told) < _KEPT:
+            told.add(event)
+        return len(told)
+
     def incident(self) -> Incident:
         several = len(self.spans) > 1 or any(first != last for first, last in self.spans)
         return Incident(
             self.t, self.kind.value, self.severity.value, self.count, self.message, self.advice, self.t_outer,
             self.t_last, tuple((first, last) for first, last in self.spans) if several else None,
         )  # fmt: skip
+
+
+def _clock_of(t: str | None) -> str:
+    """What a stamp has: a year, a date or a time alone. Stamps of two such clocks cannot be compared."""
+    return "" if t is None else "date" if t.startswith("--") else "time" if t.startswith("T") else "year"
 
 
 class IncidentLog:
@@ -211,19 +241,24 @@ class IncidentLog:
         key: str = "",
         rank: Any = None,
         repeats: bool = True,
+        event: Hashable | None = None,
     ) -> None:
         """Records `count` events. Events with the same kind and `key` within a minute are one incident.
 
         Args:
             rank: where every rank reports the same event; the count is then that of the busiest rank.
             repeats: False where further lines of the burst belong to the same event and do not count.
+            event: what tells events of one rank apart: the same one again does not count, with `repeats` or without.
         """
         entry = CATALOGUE[kind]
         now = seconds_of(line.t_outer or line.t)
+        clock = _clock_of(line.t_outer or line.t)
         latest = self._latest.get((kind, key))
-        if latest is not None and self._same_burst(latest, now, line.number):
+        if latest is not None and self._same_burst(latest, now if clock == latest.clock else None, line.number):
             latest.again(line, now)
-            if repeats and rank is None:
+            if event is not None:
+                latest.count = max(latest.count, latest.tell(rank, event))
+            elif repeats and rank is None:
                 latest.count += count
             elif repeats:
                 latest.by_rank[rank] += count
@@ -235,9 +270,11 @@ class IncidentLog:
             return
         opened = _Open(
             line.t, line.t_outer, line.number, kind, severity or entry.severity, count,
-            message or line.message, advice or entry.advice, now, line.number,
+            message or line.message, advice or entry.advice, now, line.number, clock,
         )  # fmt: skip
         opened.by_rank[rank] += count
+        if event is not None:
+            opened.tell(rank, event)
         if line.t_outer is not None:
             opened.spans.append([line.t_outer, line.t_outer])
         self._all.append(opened)

@@ -188,6 +188,8 @@ class EngineReport:
     unparsed: int = 0
     diagnoses: Sequence[Diagnosis] = ()
     unparsed_examples: Sequence[str] = ()
+    failure: Incident | None = None
+    """Why the server did not start, or ended: the incident that is the cause, not one that follows from it."""
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON contract: every key of it, and those of `OPTIONAL` only where they are known."""

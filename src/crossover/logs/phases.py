@@ -1,13 +1,15 @@
 """Phases of a run: which samples show stable decoding, and what is left out.
 
 The first sample after idle covers idle time, a sample with prefill shares the step, and a change of the
-running requests mixes two states; none of them is stable decoding.
+running requests mixes two states; none of them is stable decoding. vLLM counts a prompt when its prefill ends, which
+may have begun in the sample before: that one is left out too where it is slower than every sample that surely held
+no prefill.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 from crossover.logs.lines import seconds_of
@@ -30,16 +32,49 @@ def spread(values: Iterable[float]) -> Spread | None:
     return Spread(statistics.fmean(found), min(found), max(found), len(found)) if found else None
 
 
+def ahead_of_prompt(samples: Iterable[tuple[Hashable, float | None]]) -> set[int]:
+    """Returns the places of vLLM's samples whose next one, of the same engine, counts tokens of prompts.
+
+    Args:
+        samples: engine and prefill rate in tokens per second, in the order of the log.
+    """
+    ahead: set[int] = set()
+    before: dict[Hashable, int] = {}
+    for place, (engine, prefill_tok_s) in enumerate(samples):
+        if prefill_tok_s and engine in before:
+            ahead.add(before[engine])
+        before[engine] = place
+    return ahead
+
+
+def slowest_sure(rates: Iterable[tuple[float, bool]]) -> float:
+    """Returns the lowest decode rate of the samples that surely held no prefill; 0 where there are none.
+
+    Args:
+        rates: tokens per second, and whether a prefill may have begun in the sample (see `ahead_of_prompt`).
+    """
+    return min((rate for rate, suspect in rates if not suspect), default=0.0)
+
+
 def stable_intervals(intervals: Iterable[Interval], running: int | None = None) -> Iterator[Interval]:
     """Yields vLLM's intervals of stable decoding, by engine.
 
     Args:
-        intervals: in the order of the log.
+        intervals: in the order of the log; gone through several times.
         running: how many requests should be decoding; without it, any number that did not change by more than
             one in eight since the sample before.
     """
+    ahead = ahead_of_prompt((sample.engine_id, sample.prefill_tok_s) for sample in intervals)
+    slowest = slowest_sure((rate, place in ahead) for place, _, rate in _steady(intervals, running))
+    for _, sample, rate in _steady(intervals, running):
+        if rate >= slowest:
+            yield sample
+
+
+def _steady(intervals: Iterable[Interval], running: int | None) -> Iterator[tuple[int, Interval, float]]:
+    """Place, sample and decode rate of the samples without prefill, idle time or a change of the requests."""
     before: dict[int | None, Interval] = {}
-    for sample in intervals:
+    for place, sample in enumerate(intervals):
         last = before.get(sample.engine_id)
         before[sample.engine_id] = sample
         if not sample.running or sample.decode_tok_s is None or sample.prefill_tok_s != 0:
@@ -50,7 +85,7 @@ def stable_intervals(intervals: Iterable[Interval], running: int | None = None) 
             continue
         if running is None and last is not None and last.running and _changed(last.running, sample.running):
             continue
-        yield sample
+        yield place, sample, sample.decode_tok_s
 
 
 def stable_batches(batches: Iterable[DecodeBatch], running: int | None = None) -> Iterator[DecodeBatch]:

@@ -29,7 +29,7 @@ def _memory(builder: Builder, line: Line, match: re.Match[str]) -> None:
     builder.incidents.add(
         Kind.KILLED,
         line,
-        advice="Ray killed a worker, as the host ran out of memory: give it more, or load with fewer workers a host",
+        advice="Ray killed a worker under memory pressure of the host: give it more, or load with fewer workers a host",
         repeats=False,
     )
     remember_error(builder, line, line.message)
@@ -41,13 +41,13 @@ KINDS = (
         "ray_resources",
         (
             "No available node types can fulfill resource request",
-            "number of required GPUs exceeds the total number",
-            "Current node has no GPU available",
+            " exceeds the total number of available ",
+            "Current node has no ",
             "Cannot provide a placement group",
             "Waiting for creating a placement group",
         ),
-        r"No available node types can fulfill|number of required GPUs exceeds the total number of available GPUs"
-        r"|Current node has no GPU available|Cannot provide a placement group"
+        r"No available node types can fulfill|number of required \wPUs exceeds the total number of available \wPUs"
+        r"|Current node has no \wPU available|Cannot provide a placement group"
         r"|Waiting for creating a placement group of specs for (?:[3-9]\d|\d{3,6}) seconds",
         _missing,
         figure=False,

@@ -20,6 +20,7 @@ from crossover.logs.builder import Builder
 from crossover.logs.bulk import LEFT, Places, ShapeReader, Taken, leave, take
 from crossover.logs.lines import CONTAINER_STAMP, Line, begins_entry, clean, last_boundary, read_blocks
 from crossover.logs.model import EngineReport
+from crossover.logs.spoken import is_source, quoted_from
 from crossover.logs.table import LineKind, LogTable, Rows, build_automaton
 from crossover.logs.wrapping import join, loose_lines, rejoin, unwrap
 
@@ -201,6 +202,10 @@ class LogReader:
         if self._taken:
             self._catch_up(rows, number)
         whole = text[start:end]
+        quoted = quoted_from(whole)
+        if 0 <= quoted <= trigger - start or is_source(whole, trigger - start):
+            return
+        whole = whole[:quoted] if quoted > 0 else whole
         failed: set[str] = set()
         understood: list[str] = []
         for index, row in rows:
@@ -213,12 +218,11 @@ class LogReader:
             good = False
             while match is not None:  # two lines glued together may hold the statement twice
                 line = Line(whole, match.start(), number)
-                good = row.handler(builder, line, match) is not False
+                good = _handled(row, builder, line, match)
                 if not good:
                     break
                 if row.instead_of and not whole[match.end() :].strip():  # nothing of the line was left over
                     failed.discard(row.instead_of)
-                builder.votes += 1
                 builder.heard(line)
                 again = row.figure and match.end() + _SHORTEST < len(whole)
                 match = row.pattern.search(whole, match.end()) if again else None
@@ -244,11 +248,22 @@ class LogReader:
                 match = row.pattern.search(whole)
                 if match is not None:
                     joined = Line(whole, match.start(), line.number)
-                    if row.handler(builder, joined, match) is not False:
-                        builder.votes += 1
+                    if _handled(row, builder, joined, match):
                         self._consumed = below
                         return True
         return False
+
+
+def _handled(row: LineKind, builder: Builder, line: Line, match: re.Match[str]) -> bool:
+    """Calls a row's handler, and counts the statement for its engine, unless the handler takes that vote back."""
+    before = builder.votes
+    good = row.handler(builder, line, match) is not False
+    if builder.votes < before:
+        builder.votes = before
+    elif good:
+        builder.votes += row.figure
+        builder.hints += 1
+    return good
 
 
 def _below(text: str, end: int, limit: int, stamped: bool = False) -> Iterator[tuple[str, int]]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from crossover.logs.phases import ahead_of_prompt, slowest_sure
+
 Record = Mapping[str, Any]
 
 
@@ -160,18 +162,13 @@ def _decode_records(report: Mapping[str, Any]) -> list[Record]:
 
 def _ahead_of_prefill(report: Mapping[str, Any]) -> set[int]:
     """Identities of vLLM's samples whose next one, of the same engine, counts tokens of prompts."""
-    ahead = set()
-    following: dict[str, Record] = {}
-    for record in reversed(report.get("intervals") or []):
-        if following.get(_engine_of(record), {}).get("prefill_tok_s"):
-            ahead.add(id(record))
-        following[_engine_of(record)] = record
-    return ahead
+    records = report.get("intervals") or []
+    places = ahead_of_prompt((_engine_of(record), record.get("prefill_tok_s")) for record in records)
+    return {id(records[place]) for place in places}
 
 
 def _without_slowed(records: list[Record], suspects: set[int]) -> list[Record]:
-    sure = [record["decode_tok_s"] for record in records if id(record) not in suspects]
-    slowest = min(sure, default=0.0)
+    slowest = slowest_sure((record["decode_tok_s"], id(record) in suspects) for record in records)
     return [record for record in records if record["decode_tok_s"] >= slowest]
 
 

@@ -39,17 +39,39 @@ vllm: error: unrecognized arguments: --tensor-paralel-size 8
 """
 
 
+WRAPPED_AGAIN = """
+[2026-03-01 08:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):
+  File "/sgl/srt/model_executor/model_runner.py", line 934, in init_cuda_graphs
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 448.00 MiB. GPU 0 has 95 GiB of which 68.88 MiB is free.
+During handling of the above exception, another exception occurred:
+Exception: Capture cuda graph failed: CUDA out of memory. Tried to allocate 448.00 MiB. GPU 0 has 95 GiB.
+[2026-03-01 08:00:00] Received sigquit from a child process. It usually means the child failed.
+"""
+OTHER_SERVER = """
+loading
+Traceback (most recent call last):
+  File "serve.py", line 3, in main
+KeyError: 'model'
+"""
+ABORTED = """
+(EngineCore pid=26) INFO 11-05 04:16:40 [core.py:133] Initializing a V1 LLM engine
+Fatal Python error: Aborted
+"""
+
 NO_IMAGE = "\x1b[31mFATAL:   \x1b[0mcould not open image /x/engine.sif: no such file or directory"
 
 
 @pytest.mark.parametrize(
     ("log", "kind", "part"),
     [
-        (PORT, "port_in_use", "address already in use"),
+        (PORT, "port_in_use", "port 44319 is in use"),
         (WRAPPED, "out_of_memory", "torch.OutOfMemoryError: CUDA out of memory"),
         (ONLY_WRAPPER, "engine_died", None),
-        (WARMUP, "warmup_failed", "warmup error: AssertionError: res=<Response [502]>"),
-        (USAGE, "config_conflict", "unrecognized arguments: --tensor-paralel-size 8"),
+        (WARMUP, "warmup_failed", "warmup error: the request to itself got HTTP 502"),
+        (USAGE, "invalid_argument", "unrecognized arguments: --tensor-paralel-size 8"),
+        (WRAPPED_AGAIN, "out_of_memory", "during graph capture: torch.OutOfMemoryError: CUDA out of memory."),
+        (OTHER_SERVER, "engine_died", "KeyError: 'model'"),
+        (ABORTED, "engine_died", "Fatal Python error: Aborted"),
         (NO_IMAGE, "engine_died", "could not open image /x/engine.sif: no such file or directory"),
         ("", "engine_died", None),
     ],

@@ -201,6 +201,26 @@ def test_stable_decoding_leaves_out_idle_prefill_and_change() -> None:
     assert spread([]) is None
 
 
+def test_a_sample_slowed_by_a_prompt_that_the_next_one_counts_is_not_stable() -> None:
+    """The prompt of 10:00:40 was prefilled from 10:00:28 on, say: 700 tok/s is slower than the 900 and 1000 of the samples that surely held none.
+
+    Engine 1 decodes as slowly, and no prompt follows: its 900 stays. Without any sure sample nothing is left out.
+    """
+    lines = [
+        engine_line("00:10", 0.0, 1000.0, 8),
+        engine_line("00:20", 0.0, 1000.0, 8),
+        engine_line("00:20", 0.0, 900.0, 8).replace("Engine 000", "Engine 001"),
+        engine_line("00:30", 0.0, 700.0, 8),
+        engine_line("00:40", 800.0, 600.0, 8),
+        engine_line("00:50", 0.0, 950.0, 8),
+        engine_line("01:00", 800.0, 600.0, 9),
+    ]
+    rates = [sample.decode_tok_s for sample in stable_intervals(read_log(lines).intervals)]
+    assert rates == [1000.0, 1000.0, 900.0, 950.0]
+    only = read_log([lines[3], lines[4]]).intervals
+    assert [sample.decode_tok_s for sample in stable_intervals(only)] == [700.0]
+
+
 def test_summary_is_readable() -> None:
     report = read_log(
         [engine_line("00:30", 0.0, 1000.0, 18), "WARNING 05-19 10:00:31 [x.py:1] Using a slow tokenizer."]

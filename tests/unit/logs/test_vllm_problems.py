@@ -289,7 +289,7 @@ def test_a_step_of_v0_that_never_ended() -> None:
         ("huggingface_hub.errors.LocalEntryNotFoundError: An error happened", "model_not_found"),
         ("torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients.", "start_timeout"),
         ("ValueError: Unknown quantization method: x. Must be one of ['awq']", "model_unsupported"),
-        ("vllm serve: error: argument --max-model-len: invalid value: 'abc'", "model_unsupported"),
+        ("vllm serve: error: argument --max-model-len: invalid value: 'abc'", "invalid_argument"),
         ("!!!!!!! Segfault encountered !!!!!!!", "engine_died"),
     ],
 )

@@ -60,12 +60,6 @@ def native_crash(builder: Builder, line: Line, match: re.Match[str]) -> None:
     builder.dead = True
 
 
-def refused_argument(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """`vllm serve: error: argument --max-model-len: invalid value: 'abc'`."""
-    builder.incidents.add(Kind.MODEL_UNSUPPORTED, line, repeats=False)
-    builder.dead = True
-
-
 def _serves(builder: Builder) -> bool:
     return builder.ready_seen or (builder.shared is not None and builder.shared.ready_seen)
 
@@ -185,14 +179,6 @@ KINDS = (
         r"Segmentation fault(?: \(core dumped\)|\s*$)|Segfault encountered|Bus error(?: \(core dumped\)|\s*$)"
         r"|Fatal Python error: ",
         native_crash,
-        figure=False,
-        joins=False,
-    ),
-    kind(
-        "argument",
-        ": error: argument ",
-        r"\b(?:vllm|api_server\.py)\b[^\n]{0,40}: error: argument -",
-        refused_argument,
         figure=False,
         joins=False,
     ),

@@ -1,0 +1,125 @@
+"""Why a server died: deaths get their root cause, and of all incidents one is named as the failure."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+
+from crossover.logs.builder import Builder
+from crossover.logs.crash import root_cause
+from crossover.logs.incidents import Kind, Severity
+from crossover.logs.model import Incident
+
+_DEATHS = (Kind.ENGINE_DIED, Kind.SCHEDULER_EXCEPTION)
+_GENERIC = (*_DEATHS, Kind.HEALTH_CHECK_FAILED)
+# These may follow from the end of another rank, so that any other error is rather the cause.
+_CONSEQUENCES = (Kind.NCCL_ERROR, Kind.NCCL_TIMEOUT, Kind.KILLED, Kind.START_TIMEOUT, Kind.STALLED)
+# No start goes on after one of these, though no statement says that it ended.
+_ENDS_A_START = (Kind.OUT_OF_MEMORY, Kind.CUDA_ERROR, Kind.NCCL_ERROR, Kind.CONFIG_CONFLICT)
+_TRACEBACK_LINES = 200
+_BESIDE_LINES = 40
+_END_LINES = 60
+_LAST_LINES = 10
+_TRACEBACK = re.compile(r":? *Traceback \(most recent call last\).*$")
+Numbered = Sequence[tuple[int, Incident]]
+
+
+def with_causes(found: Numbered, shared: Builder) -> tuple[list[Incident], Incident | None]:
+    """Adds to each death what it came from.
+
+    Args:
+        found: (line number, incident) in the order of the log.
+        shared: the builder that remembers exceptions.
+
+    Returns:
+        The incidents, and the cause of the last death; None where nothing died.
+    """
+    result: list[Incident] = []
+    failure, previous = None, -1
+    for number, incident in found:
+        if incident.kind in _DEATHS:
+            below = root_cause(shared, number - 1, number + _TRACEBACK_LINES)
+            above = root_cause(shared, previous, number) if incident.kind == Kind.ENGINE_DIED else None
+            cause = above or below or _earlier(found, previous, number)
+            own = _own_incident(found, cause, previous) if cause else None
+            incident = _told(incident, cause[1] if cause else None, own)
+            failure = own or (dataclasses.replace(incident, message=cause[1]) if cause else incident)
+            previous = number
+        result.append(incident)
+    return result, failure
+
+
+def _told(death: Incident, cause: str | None, own: Incident | None) -> Incident:
+    short = _TRACEBACK.sub("", death.message[:200]).rstrip(". :") or "an exception"
+    if cause is None:
+        return dataclasses.replace(death, message=short) if short != death.message.rstrip(". :") else death
+    advice = own.advice if own else f"look at the root cause: {cause[:200]}"
+    return dataclasses.replace(death, message=f"{short}. Root cause: {cause}", advice=advice)
+
+
+def _own_incident(found: Numbered, cause: tuple[int, str], after: int) -> Incident | None:
+    """The incident that is the cause itself: of the same text, or else one right beside it."""
+    at, text = cause
+    errors = [(number, one) for number, one in found if one.severity == Severity.ERROR and one.kind not in _GENERIC]
+    same = [one for number, one in errors if number == at or text[:80] in one.message]
+    beside = [one for number, one in errors if after < number and abs(number - at) <= _BESIDE_LINES]
+    return _first(same) or _first(beside)
+
+
+def _first(errors: Sequence[Incident]) -> Incident | None:
+    return next((one for one in errors if one.kind not in _CONSEQUENCES), errors[0] if errors else None)
+
+
+def _earlier(found: Numbered, after: int, before: int) -> tuple[int, str] | None:
+    """The first error of another kind between two lines: no exception was printed, but what happened was."""
+    for number, incident in found:
+        if after < number <= before and incident.severity == Severity.ERROR and incident.kind not in _GENERIC:
+            return number, incident.message
+    return None
+
+
+def without_death(found: Numbered, chosen: Builder, shared: Builder) -> Incident | None:
+    """The failure of a log in which nothing says that the server died: an error that ends a start."""
+    errors = [one for _, one in found if one.severity == Severity.ERROR and one.kind not in _GENERIC]
+    if not (chosen.dead or shared.dead):
+        served = chosen.ready_seen or shared.ready_seen or chosen.intervals or chosen.decode_batches
+        errors = [] if served else [one for one in errors if one.kind in _ENDS_A_START]
+    return _first(errors)
+
+
+def no_start(
+    chosen: Builder, shared: Builder, known: Sequence[Incident], lines: int
+) -> tuple[Incident, Incident] | None:
+    """A log that ends before the server was ready, where no statement says that it failed.
+
+    It ends with an exception, or with Python's word of what a process left behind that was ended from outside.
+
+    Returns:
+        The incident, and the failure; None where the log does not end so.
+    """
+    if chosen.ready_seen or shared.ready_seen or chosen.intervals:
+        return None
+    if any(incident.severity == Severity.ERROR or incident.kind == Kind.REQUEST_FAILED for incident in known):
+        return None
+    begun = bool(chosen.version or chosen.raw or chosen.config)
+    leaked = shared.facts.get("leaked")
+    if begun and leaked is not None and leaked > lines - _LAST_LINES:
+        text = "the log ends while the server starts, without an error: the process was ended from outside"
+        advice = "look for a supervisor's time limit, the exit code (137 = out of host memory) and the kernel log"
+        killed = Incident(None, Kind.KILLED, Severity.ERROR, 1, text, advice)
+        return killed, killed
+    errors = shared.facts.get("errors")
+    traceback = shared.facts.get("traceback", lines)
+    if not errors or not 0 < errors[-1][0] - traceback < _TRACEBACK_LINES or errors[-1][0] < lines - _END_LINES:
+        return None
+    if not begun and not traceback < shared.facts.get("process_frame", -1) < errors[-1][0]:
+        return None  # the log does not hold the start, and the exception may be a request's
+    cause = root_cause(shared, errors[-1][0] - _TRACEBACK_LINES, lines)
+    text = cause[1] if cause else ""
+    advice = f"look at the root cause: {text[:200]}"
+    failure = Incident(None, Kind.ENGINE_DIED, Severity.ERROR, 1, text, advice)
+    return (
+        dataclasses.replace(failure, message=f"the log ends with an exception before the server was ready: {text}"),
+        failure,
+    )
