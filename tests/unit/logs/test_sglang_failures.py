@@ -207,3 +207,15 @@ def test_the_next_server_of_the_log_may_die() -> None:
     )
     died = "[2026-08-02 00:21:00] Subprocess scheduler_0 (pid=8) crashed with exit code -11. Triggering SIGQUIT for cleanup..."
     assert [item.kind for item in incidents_of(*ENDED, *begun, died)] == ["engine_died"]
+
+
+def test_a_request_whose_transfer_failed_on_all_ranks_is_one() -> None:
+    """Two requests (bootstrap rooms), told by three ranks each, and by the answer of the first."""
+    lines = [
+        f"[2026-02-26 15:09:35 TP{rank}] Prefill transfer failed for request rank={rank} req.rid='{rid}' req.bootstrap_room={room} "
+        f"with exception KVTransferError(bootstrap_room={room}): Decode instance could be dead, remote mooncake session is not alive"
+        for rid, room in (("eb1764", 804716023469713517), ("5ef450", 6989861766352545488))
+        for rank in (5, 4, 1)
+    ]
+    answer = "[2026-02-26 15:09:35] KVTransferError(bootstrap_room=804716023469713517): Decode instance could be dead"
+    assert [(item.kind, item.count) for item in incidents_of(*lines, answer)] == [("kv_transfer_failed", 2)]

@@ -95,6 +95,25 @@ def _no_memory(builder: Builder, line: Line, match: re.Match[str]) -> None:
     builder.incidents.add(Kind.KV_TOO_SMALL, line, advice=advice)
 
 
+_ROOM = re.compile(r"bootstrap_room=(\d{1,20})\b")
+_ROOMS = 4096
+
+
+def _transfer_failed(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """A request counts once: all ranks of a server tell of it, and so does the answer that it gets."""
+    room = _ROOM.search(line.text)
+    if room is None:
+        if new_event(builder, line, Kind.KV_TRANSFER_FAILED):
+            builder.incidents.add(Kind.KV_TRANSFER_FAILED, line)
+        return
+    seen: dict[str, None] = builder.facts.setdefault("sglang_rooms", {})
+    if room[1] not in seen:
+        seen[room[1]] = None
+        builder.incidents.add(Kind.KV_TRANSFER_FAILED, line)
+    if len(seen) > _ROOMS:
+        del seen[next(iter(seen))]
+
+
 _TRANSFER = (
     r"(?:(?:Prefill|Decode) (?:transfer|bootstrap|handshake) failed for request|(?:Losing|Lost) connection with prefill"
     r"|KVTransferError\(|instance,? (?:it might|could) be dead|Some requests (?:timed out when bootstrapping"
@@ -271,7 +290,7 @@ KINDS: tuple[LineKind, ...] = (
             "transfer done signal",
         ),
         _TRANSFER,
-        warn(Kind.KV_TRANSFER_FAILED),
+        _transfer_failed,
         figure=False,
         joins=False,
     ),
