@@ -240,7 +240,7 @@ def test_one_whose_port_is_taken_by_somebody_else(start, facts):
         start(scripted(facts, port=port))
     status = ended(start(code(facts, f"import socket; socket.create_server(('127.0.0.1', {port}))")))
     assert status.kind == "port_in_use"
-    assert "Address already in use" in status.reason
+    assert f"port {port} is in use" in status.reason
 
 
 def test_one_that_is_killed_from_outside(start, facts):

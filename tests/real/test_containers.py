@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import docker
@@ -18,6 +19,7 @@ import pytest
 from crossover.client import Endpoint
 from crossover.engines import get_engine
 from crossover.engines.endpoints import read_counters, reset_cache
+from crossover.errors import InputError
 from crossover.launchers import LaunchError, ServerSpec, get_launcher, reap, wait_ready
 
 pytestmark = pytest.mark.real
@@ -167,7 +169,7 @@ def test_one_whose_port_is_taken_by_somebody_else(start):
     program = f"import socket; socket.create_server(('127.0.0.1', {port}))"
     status = ended(start(code(program)))
     assert status.kind == "port_in_use"
-    assert "Address already in use" in status.reason
+    assert f"port {port} is in use" in status.reason
 
 
 def test_one_that_is_removed_from_outside(start, runtime):
@@ -195,6 +197,61 @@ def test_a_missing_image_and_a_missing_command(start, runtime):
         start(absent)
     assert "no-such-engine" in str(error.value)
     assert containers_of(runtime) == []
+
+
+def test_gpus_that_the_runtime_cannot_hand_out_are_told_and_nothing_is_left(start, runtime):
+    """There are none here. Docker refuses; Podman 4 passes over the request, and would run the engine without any."""
+    with pytest.raises(LaunchError) as error:
+        start(scripted(gpus=[0, 9]))
+    assert error.value.kind == "no_gpus"
+    assert "\n" not in str(error.value)
+    assert containers_of(runtime) == []
+
+
+def test_a_start_that_is_broken_off_leaves_nothing(start, runtime, tmp_path, monkeypatch):
+    """As by Ctrl-C while a daemon sets up eight GPUs; an image that cannot be told is no reason to fail."""
+    started = docker.models.containers.Container.start
+
+    def broken_off(container):
+        started(container)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(docker.models.containers.Container, "start", broken_off)
+    with pytest.raises(KeyboardInterrupt):
+        start(scripted())
+    assert containers_of(runtime) == []
+    assert not list(tmp_path.rglob("launch.json"))
+
+
+def test_proxies_of_the_users_configuration_stay_out_and_declared_ones_spare_this_machine(
+    start, runtime, tmp_path, monkeypatch
+):
+    proxies = {"default": {"httpProxy": "http://undeclared:3128"}}
+    (tmp_path / "config.json").write_text(json.dumps({"proxies": proxies}))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    program = "import os; print({n: v for n, v in os.environ.items() if 'proxy' in n.lower()})"
+    plain, declared = code(program), replace(code(program), environment={"http_proxy": "http://declared:3128"})
+    servers = [start(plain), start(declared)]
+    for server in servers:
+        ended(server)
+    plain_log, declared_log = (server.log_path.read_text() for server in servers)
+    assert plain_log.rstrip().endswith(" {}")
+    assert "'http_proxy': 'http://declared:3128'" in declared_log
+    assert "'NO_PROXY': '127.0.0.1,localhost,0.0.0.0,::1'" in declared_log
+
+
+def test_a_folder_to_mount_that_is_not_there(start, runtime, tmp_path):
+    with pytest.raises(InputError, match="there is no such folder to mount"):
+        start(code("pass", mounts=[{"source": str(tmp_path / "absent"), "target": "/data"}]))
+    assert not (tmp_path / "absent").exists()
+    assert containers_of(runtime) == []
+
+
+def test_the_log_is_kept_where_it_can_be_read_whatever_the_daemon_does_by_default(start, runtime):
+    server = start(scripted())
+    (container,) = containers_of(runtime)
+    assert container.attrs["HostConfig"]["LogConfig"]["Type"] in ("json-file", "k8s-file")  # Podman's name of it
+    server.stop(1)
 
 
 def test_a_canary_is_in_no_file_and_only_in_the_environment_that_needs_it(start, runtime, tmp_path, monkeypatch):

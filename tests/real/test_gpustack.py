@@ -160,9 +160,8 @@ def test_what_a_killed_run_left_is_reaped(api, start, tmp_path):
     live = tmp_path / "live" / "s0"
     record = (live / RECORD_NAME).read_text()
     server._watch.retire()
-    # As if the process that started it were gone: another boot of the machine.
-    gone = record.replace(server._record.boot_id, "another-boot")
-    (live / RECORD_NAME).write_text(gone)
+    # As if the process that started it were gone, and its number somebody else's.
+    (live / RECORD_NAME).write_text(json.dumps({**json.loads(record), "starter_ticks": 1}))
     assert reap(tmp_path / "live") == [
         "ended the gpustack server of deployment 0123456789abcdef, left by a run that was killed"
     ]

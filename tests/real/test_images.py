@@ -21,8 +21,8 @@ import httpx
 import pytest
 
 from crossover.launchers import LaunchError
+from crossover.launchers.docker_api import connect
 from crossover.launchers.images import fetch
-from crossover.launchers.kinds.docker import connect
 
 pytestmark = pytest.mark.real
 
@@ -73,6 +73,49 @@ def test_pulled_by_digest_with_progress_and_asked_for_its_versions(client, publi
     with contextlib.suppress(docker.errors.APIError):  # Podman wants a tag
         client.images.remove(published)
     assert client.containers.list(all=True, filters={"label": "crossover.question"}) == []
+
+
+def test_a_tag_beside_the_digest_is_no_hindrance(client, published):
+    name, _, digest = published.partition("@")
+    reference = f"{name}:v1@{digest}"
+    assert fetch(reference, lambda line: None)["image"] == reference
+
+
+def test_one_that_is_made_for_another_processor(client):
+    """A digest of one platform is pulled on every machine, and fails only when its program is to run."""
+    other = "arm64" if client.version()["Arch"] == "amd64" else "amd64"
+    name = f"localhost/crossover-test-{other}:latest"
+    client.images.load(_archive(name, other))
+    try:
+        with pytest.raises(LaunchError, match=f"is made for {other}, and the daemon's machine is") as error:
+            fetch(name, lambda line: None)
+        assert error.value.kind == "wrong_platform"
+    finally:
+        client.images.remove(name)
+
+
+def _archive(name: str, architecture: str) -> bytes:
+    """An image of one layer with one empty file, as `docker save` writes it."""
+    layer = _tar({"empty": b""})
+    config = {
+        "architecture": architecture,
+        "os": "linux",
+        "config": {},
+        "rootfs": {"type": "layers", "diff_ids": [sha256(layer)]},
+    }
+    manifest = [{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]
+    files = {"config.json": json.dumps(config).encode(), "layer.tar": layer}
+    return _tar({**files, "manifest.json": json.dumps(manifest).encode()})
+
+
+def _tar(files: dict[str, bytes]) -> bytes:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    return archive.getvalue()
 
 
 def failure(reference) -> LaunchError:
@@ -133,13 +176,9 @@ def sha256(data: bytes) -> str:
 @pytest.fixture
 def damaged():
     """Serves a small image of one layer; its parts can be changed under their digests."""
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as tar:
-        info = tarfile.TarInfo("file")
-        info.size = 5
-        tar.addfile(info, io.BytesIO(b"hello"))
-    layer = gzip.compress(archive.getvalue())
-    root = {"type": "layers", "diff_ids": [sha256(archive.getvalue())]}
+    archive = _tar({"file": b"hello"})
+    layer = gzip.compress(archive)
+    root = {"type": "layers", "diff_ids": [sha256(archive)]}
     config = json.dumps({"architecture": "amd64", "os": "linux", "config": {}, "rootfs": root}).encode()
     docker_type = "application/vnd.docker"
     manifest_type = f"{docker_type}.distribution.manifest.v2+json"

@@ -26,6 +26,7 @@ from crossover.engines import Engine, get_engine
 from crossover.engines.information import server_info
 from crossover.errors import CrossoverError, InputError
 from crossover.launchers import LaunchError, RunningServer, ServerSpec, Waiting, get_launcher, wait_ready
+from crossover.launchers.records import RECORD_NAME
 from crossover.launchers.root_cause import log_tail
 from crossover.recipes import Store
 from crossover.telemetry import INTERVAL_S, MachineWatch, to_parquet
@@ -114,7 +115,8 @@ def running_server(sheet: DeploymentSheet, store: Store, reporter: Reporter) -> 
     try:
         server = get_launcher(str(sheet.launcher["kind"])).start(server_spec(sheet, store), folder)
     except BaseException as error:
-        shutil.rmtree(folder, ignore_errors=True)
+        if not (folder / RECORD_NAME).exists():  # else something is left that the next run has to end
+            shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, LaunchError) and error.kind == "image_missing":
             store.quarantine("image", str(sheet.server["image"]))  # so that the next run brings it again
         raise

@@ -16,7 +16,8 @@ from filelock import FileLock
 
 from crossover.errors import CrossoverError
 from crossover.launchers.apptainer_command import CONFINED, Program, find_program
-from crossover.launchers.image_versions import QUESTION, answered, version_facts
+from crossover.launchers.base import LaunchError
+from crossover.launchers.image_versions import QUESTION, version_facts
 from crossover.launchers.pull_failures import pull_failure
 
 Say = Callable[[str], None]
@@ -52,7 +53,7 @@ def fetch_file(reference: str, say: Say, folder: Path = FOLDER) -> Mapping[str, 
         "file_sha256": sha256_of(path) if digest is None else digest,
         "digests": [f"sha256:{digest}" if digest else reference.removeprefix(SCHEME)],
         "size_bytes": path.stat().st_size,
-        **version_facts(_labels(program, path), _versions(program, path)),
+        **version_facts(_labels(program, path), _ask(program, path, say)),
     }
 
 
@@ -128,12 +129,22 @@ def _labels(program: Program, path: Path) -> dict[str, str]:
     return {}
 
 
-def _versions(program: Program, path: Path) -> dict[str, str | None]:
-    """Asks the Python within the image for the versions of its engines; nothing is known where it has none."""
+def _ask(program: Program, path: Path, say: Say) -> str | None:
+    """Asks the Python within the image which engines are there; None where it has none that answers.
+
+    Raises:
+        LaunchError: the image is for another processor.
+    """
     command = [program.path, "exec", *CONFINED, str(path), "python3", "-c", QUESTION]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CUDA_")}
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_QUESTION_S, env=environment)
     except (OSError, subprocess.SubprocessError):
-        return answered(None)
-    return answered(done.stdout if done.returncode == 0 else None)
+        return None
+    if done.returncode == 0:
+        return done.stdout
+    why = _why([_plain(line) for line in done.stderr.splitlines()])
+    if "architecture" in why:
+        raise LaunchError("wrong_platform", f"the image {path.name} is for another processor: {why}")
+    say(f"{path.name}: its Python cannot be asked which engine it holds: {why}")
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 import time
@@ -14,44 +15,97 @@ from crossover.redaction import names_of, with_names
 
 _FINE_STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z ")
 _ANY_STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\S+ ")
+_AGAIN_S = 0.5
 
 
 class LogFollower(threading.Thread):
-    """Follows a stream of stamped log bytes until it ends.
+    """Follows a stream of stamped log bytes until the log is over; a stream that ends before (a daemon that is started
+    again, a connection that is cut) is taken up behind the lines that came.
 
     The container's runtime keeps the log meanwhile, so nothing waits for this thread: if our process is
     killed, the engine goes on writing. A runtime whose stamps are coarser than a nanosecond (Podman: a
     second) has them replaced by the time at which the line arrived here.
 
     Args:
-        connect: opens the stream; called in this thread, since it may wait for the first line.
+        connect: opens the stream of the lines from a Unix time on, or of all; called in this thread, since it may wait
+            for the first line.
         path: the file, added to.
         secrets: name to value; a value is replaced by its name.
+        is_over: whether nothing more is to come once the stream has ended.
     """
 
-    def __init__(self, connect: Callable[[], Iterable[bytes]], path: Path, secrets: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        connect: Callable[[int | None], Iterable[bytes]],
+        path: Path,
+        secrets: Mapping[str, str],
+        is_over: Callable[[], bool],
+    ) -> None:
         super().__init__(name=f"log of {path.parent.name}", daemon=True)
-        self._connect, self._path = connect, path
+        self._connect, self._path, self._is_over = connect, path, is_over
         self._secrets = names_of(secrets)
+        self._seen = _Seen()
 
     def run(self) -> None:
+        with self._path.open("ab", buffering=0) as file:
+            self._copy(file)
+            while not self._is_over():
+                time.sleep(_AGAIN_S)
+                self._copy(file)
+
+    def _copy(self, file: BinaryIO) -> None:
         rest = b""
-        with self._path.open("ab") as file:
-            for chunk in self._chunks():
-                *lines, rest = (rest + chunk).split(b"\n")
-                self._write(file, lines)
-            self._write(file, [rest] if rest else [])
+        self._seen.begin()
+        for chunk in self._chunks():
+            *lines, rest = (rest + chunk).split(b"\n")
+            self._write(file, lines)
+        # A line that was cut comes whole with the next stream, or never.
+        if rest and self._is_over():
+            self._write(file, [rest])
 
     def _chunks(self) -> Iterable[bytes]:
         try:
-            yield from self._connect()
+            yield from self._connect(self._seen.second())
         except Exception:  # the connection ends in many ways when a container is removed under it
             return
 
     def _write(self, file: BinaryIO, lines: Iterable[bytes]) -> None:
-        for line in lines:
-            file.write(with_names(_stamped(line), self._secrets) + b"\n")
-        file.flush()
+        text = b"".join(with_names(_stamped(line), self._secrets) + b"\n" for line in lines if self._seen.is_new(line))
+        with contextlib.suppress(OSError):  # a full disk ends the cells with a word of its own
+            file.write(text)
+
+
+class _Seen:
+    """Which lines came already: those up to a stamp, and how many of that very stamp."""
+
+    def __init__(self) -> None:
+        self._stamp, self._count = b"", 0
+        self._before, self._to_skip = b"", 0
+
+    def begin(self) -> None:
+        """Takes note that a stream begins, whose first lines may have come before."""
+        self._before, self._to_skip = self._stamp, self._count
+
+    def second(self) -> int | None:
+        """Returns the Unix time from which on lines are wanted, None for all."""
+        try:
+            return int(datetime.fromisoformat(self._stamp.decode()).timestamp())
+        except ValueError:
+            return None
+
+    def is_new(self, line: bytes) -> bool:
+        match = _ANY_STAMP.match(line)
+        stamp = match[0].strip() if match else self._stamp
+        if stamp < self._before:
+            return False
+        if stamp == self._before and self._to_skip:
+            self._to_skip -= 1
+            return False
+        if stamp == self._stamp:
+            self._count += 1
+        else:
+            self._stamp, self._count = stamp, 1
+        return True
 
 
 def _stamped(line: bytes) -> bytes:

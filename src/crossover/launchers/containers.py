@@ -3,7 +3,7 @@ there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,29 @@ def inside(
     environment |= simulation_variables(spec.options)
     mounts = (*model_mount, *draft_mount, *_more(spec.options.get("mounts")))
     return Inside(command, environment, mounts, name)
+
+
+def bind_words(source: str, target: str, read_only: bool) -> str:
+    """Returns a bind mount as the value of `--mount`, which Docker, Podman and Apptainer read alike: one line of
+    comma-separated values, so that a path may have a colon, a comma or a quote."""
+    fields = ["type=bind", f"source={source}", f"target={target}", *["readonly"] * read_only]
+    return ",".join(_csv_field(field) for field in fields)
+
+
+def _csv_field(text: str) -> str:
+    if not any(sign in text for sign in ',"\n'):
+        return text
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def require_sources(mounts: Iterable[Mount]) -> None:
+    """Raises InputError for a folder that is not there: Podman makes an empty one in its place, without a word."""
+    for mount in mounts:
+        if not Path(mount.source).exists():
+            raise InputError(
+                "there is no such folder to mount", file=mount.source, remedy="look at launcher.mounts, and at the disk"
+            )
 
 
 def _place(path: str, folder: str, is_here: Callable[[str], bool]) -> tuple[str, tuple[Mount, ...]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from crossover.launchers.containers import bind_words
+
 _GIB = 1 << 30
 # What has one word and one value in both; the others have a function below.
 _SIMPLE = {"network_mode": "--network", "ipc_mode": "--ipc", "user": "--user", "runtime": "--runtime"}
@@ -23,7 +25,7 @@ def docker_run(settings: Mapping[str, Any], secrets: Sequence[str] = ()) -> tupl
         words += [flag, str(settings[name])] if settings.get(name) else []
     words += _confinement(settings)
     for mount in settings.get("mounts", ()):
-        words += ["--mount", _mount(mount)]
+        words += ["--mount", bind_words(mount["Source"], mount["Target"], mount["ReadOnly"])]
     for inside, (host, port) in settings.get("ports", {}).items():
         words += ["--publish", f"{host}:{port}:{inside}"]
     for name, value in settings.get("environment", {}).items():
@@ -57,20 +59,6 @@ def _gpus(request: Mapping[str, Any]) -> str:
         # Read as one line of comma-separated values: ids with a comma between them need quotes of their own.
         return f'"device={",".join(request["DeviceIDs"])}"'
     return "all" if request["Count"] == -1 else str(request["Count"])
-
-
-def _mount(mount: Mapping[str, Any]) -> str:
-    """Returns one line of comma-separated values, so that a path may have a comma or a quote."""
-    fields = [f"type={mount['Type']}", f"source={mount['Source']}", f"target={mount['Target']}"]
-    fields += ["readonly"] if mount["ReadOnly"] else []
-    return ",".join(_field(field) for field in fields)
-
-
-def _field(text: str) -> str:
-    if not any(sign in text for sign in ',"\n'):
-        return text
-    doubled = text.replace('"', '""')
-    return f'"{doubled}"'
 
 
 def _size(size_bytes: int) -> str:

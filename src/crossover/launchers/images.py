@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from crossover.launchers.base import LaunchError
-from crossover.launchers.image_versions import QUESTION, answered, version_facts
+from crossover.launchers.image_versions import QUESTION, version_facts
 from crossover.launchers.pull_failures import pull_failure
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 
 _GIB = 2**30
+_SILENCE_S = 3600
 
 
 def fetch(reference: str, say: Say) -> Mapping[str, Any]:
@@ -29,15 +30,22 @@ def fetch(reference: str, say: Say) -> Mapping[str, Any]:
 
     Returns:
         image (the reference), id, digests (as the registry knows it), labels, size_bytes, engine_versions (of the
-        packages in it, None for one that is not) and engine_version (of the one that is there, else by its label).
+        packages in it, None for one that is not), engine_version (of the one that is there, else by its label) and
+        engines (whose command is there; None where nothing in it could be asked).
 
     Raises:
-        LaunchError: no daemon answers, it cannot be pulled (see `pull_failure`), or it is not the one of that digest.
+        LaunchError: no daemon answers, it cannot be pulled (see `pull_failure`), is not the one of that digest, or is
+            made for another processor.
     """
-    from crossover.launchers.kinds.docker import connect
+    from crossover.launchers.docker_api import API_ERRORS, connect, without_tag, words
 
-    client = connect()
-    return _facts(client, _image(client, reference, say), reference)
+    # A daemon says nothing for minutes while it checks or unpacks a layer of many GB; Podman says nothing at all.
+    client = connect(timeout_s=_SILENCE_S)
+    known = without_tag(reference)
+    try:
+        return {**_facts(client, _image(client, known, say), known), "image": reference}
+    except API_ERRORS as error:
+        raise LaunchError("not_pulled", f"the image {reference} cannot be had: {words(error)}") from None
 
 
 def _image(client: DockerClient, reference: str, say: Say) -> Image:
@@ -51,7 +59,7 @@ def _image(client: DockerClient, reference: str, say: Say) -> Image:
 
 
 def _pull(client: DockerClient, reference: str, say: Say) -> None:
-    from docker.errors import DockerException
+    from crossover.launchers.docker_api import API_ERRORS
 
     name, at, digest = reference.partition("@")
     tag = digest if at else (name.rpartition(":")[2] if ":" in name.rpartition("/")[2] else "latest")
@@ -62,7 +70,7 @@ def _pull(client: DockerClient, reference: str, say: Say) -> None:
             if "error" in event:
                 raise pull_failure(reference, str(event["error"]))
             progress.take(event)
-    except DockerException as error:
+    except API_ERRORS as error:
         raise pull_failure(reference, str(getattr(error, "explanation", None) or error)) from None
 
 
@@ -79,7 +87,8 @@ class _PullProgress:
         """Takes one event of the daemon's stream."""
         detail = event.get("progressDetail") or {}
         if event.get("status") == "Downloading" and detail.get("total"):
-            self._layers[event["id"]] = (int(detail["current"]), int(detail["total"]))
+            # A zero is left out.
+            self._layers[str(event.get("id"))] = (int(detail.get("current") or 0), int(detail["total"]))
         elif event.get("status") in ("Download complete", "Pull complete") and event.get("id") in self._layers:
             total = self._layers[event["id"]][1]
             self._layers[event["id"]] = (total, total)
@@ -104,18 +113,28 @@ def _facts(client: DockerClient, image: Image, reference: str) -> Mapping[str, A
     if wanted and digests and not any(digest.endswith(wanted) for digest in digests):
         told = f"the image {reference} on this machine has another digest: {', '.join(digests)}"
         raise LaunchError("digest_mismatch", told)
+    _check_platform(client, image, reference)
+    labels = (image.attrs.get("Config") or {}).get("Labels") or {}
     return {
         "image": reference,
         "id": image.id,
         "digests": digests,
         "size_bytes": image.attrs.get("Size"),
-        **version_facts(dict(image.labels or {}), _ask(client, image)),
+        **version_facts(labels, _ask(client, image)),
     }
 
 
-def _ask(client: DockerClient, image: Image) -> dict[str, str | None]:
-    """Asks the Python within the image for the versions of its engines; nothing is known where it has none."""
-    from docker.errors import DockerException
+def _check_platform(client: DockerClient, image: Image, reference: str) -> None:
+    """Raises LaunchError for an image of another processor: a digest of one platform is pulled on any."""
+    made_for, there = image.attrs.get("Architecture"), client.version().get("Arch")
+    if made_for and there and made_for != there:
+        told = f"the image {reference} is made for {made_for}, and the daemon's machine is {there}"
+        raise LaunchError("wrong_platform", f"{told}; lock the digest over all platforms, or that of {there}")
+
+
+def _ask(client: DockerClient, image: Image) -> str | None:
+    """Asks the Python within the image which engines are there; None where it has none that answers."""
+    from crossover.launchers.docker_api import API_ERRORS, READABLE_LOG
 
     container = None
     try:
@@ -127,14 +146,16 @@ def _ask(client: DockerClient, image: Image) -> dict[str, str | None]:
             cap_drop=["ALL"],
             security_opt=["no-new-privileges"],
             labels={"crossover.question": "version"},
+            log_config=READABLE_LOG,
+            use_config_proxy=False,
         )
         container.start()
         if container.wait(timeout=120)["StatusCode"] != 0:
-            return answered(None)
-        return answered(container.logs(stdout=True, stderr=False).decode())
-    except (DockerException, LookupError, ValueError, OSError):
-        return answered(None)
+            return None
+        return container.logs(stdout=True, stderr=False).decode()
+    except (*API_ERRORS, LookupError, ValueError, OSError):
+        return None
     finally:
         if container is not None:
-            with contextlib.suppress(DockerException):
+            with contextlib.suppress(*API_ERRORS):
                 container.remove(force=True, v=True)

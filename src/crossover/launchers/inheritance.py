@@ -23,17 +23,28 @@ _LIBRARIES = (
 _DEVICES = ("CUDA_*", "NVIDIA_*", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "*_SOCKET_IFNAME")
 _ALLOWED = _MACHINE + _LIBRARIES + _DEVICES
 _PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
-_NEAR = "127.0.0.1,localhost,0.0.0.0,::1"
+_EXCEPTIONS = ("no_proxy", "NO_PROXY")
+_NEAR = ("127.0.0.1", "localhost", "0.0.0.0", "::1")
 
 
 def inherited_environment(own: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Returns the variables that a local server inherits.
-
-    Proxies are handed on only with an exception for this machine: SGLang asks itself for a completion at
-    start-up, and a proxy in between makes that fail with a bare 502.
-    """
+    """Returns the variables that a local server inherits; proxies among them, with an exception for this machine."""
     kept = {name: value for name, value in own.items() if any(fnmatch.fnmatchcase(name, one) for one in _ALLOWED)}
-    proxies = {name: own[name] for name in _PROXIES if own.get(name)}
-    if proxies:
-        proxies |= {"no_proxy": _NEAR, "NO_PROXY": _NEAR}
-    return kept | proxies
+    kept |= {name: own[name] for name in _PROXIES if own.get(name)}
+    return kept | exceptions_of_proxies(kept, {name: own[name] for name in _EXCEPTIONS if name in own})
+
+
+def exceptions_of_proxies(environment: Mapping[str, str], below: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Returns the variables that keep requests to the machine itself from its proxies; none where there is no proxy.
+
+    SGLang asks itself for a completion at start-up, and a proxy in between makes that fail with a bare 502.
+
+    Args:
+        environment: variables of a server.
+        below: what holds besides where `environment` has nothing else, such as variables that an image brings along.
+    """
+    whole = {**(below or {}), **environment}
+    if not any(whole.get(name) for name in _PROXIES):
+        return {}
+    given = [one.strip() for name in _EXCEPTIONS for one in whole.get(name, "").split(",")]
+    return dict.fromkeys(_EXCEPTIONS, ",".join(dict.fromkeys(one for one in (*given, *_NEAR) if one)))

@@ -20,7 +20,8 @@ import psutil
 from crossover.engines import get_engine
 from crossover.launchers import supervisor
 from crossover.launchers.base import MARKER, ExitStatus, LaunchError, ServerSpec
-from crossover.launchers.ports import client_host, free_port, listens, port_is_taken
+from crossover.launchers.inheritance import exceptions_of_proxies
+from crossover.launchers.ports import client_host, free_port, listens, require_free
 from crossover.launchers.records import LaunchRecord, boot_id, forget_record, new_record, write_record
 from crossover.launchers.root_cause import root_cause_of
 from crossover.redaction import redact_command
@@ -105,8 +106,7 @@ def start_local(
             which we know our processes are given so as well.
     """
     live_dir.mkdir(parents=True, exist_ok=True)
-    if port_is_taken(*address):
-        raise LaunchError("port_in_use", f"port {address[1]} on {address[0]} is in use by another process")
+    require_free(*address)
     exit_path = live_dir / "exit.json"
     for old in (exit_path, live_dir / "engine.log"):
         old.unlink(missing_ok=True)  # of an earlier try, whose causes are not this one's
@@ -114,7 +114,7 @@ def start_local(
     secrets = secret_values(spec)
     marks = {MARKER: spec.label, LAUNCH_MARKER: record.launch}
     within = {prefix + name: value for prefix in prefixes for name, value in marks.items()}
-    environ = {**environment, **secrets, **marks, **within}
+    environ = {**environment, **exceptions_of_proxies(environment), **secrets, **marks, **within}
     arguments = [str(live_dir / "engine.log"), str(exit_path), str(ORPHAN_GRACE_S), ",".join(secrets)]
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", supervisor.__file__, *arguments, "--", *command],

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import re
-
 from crossover.launchers.base import LaunchError
+from crossover.launchers.failure_classes import class_of, failure_classes, in_one_line
 
-# The class of a failure, the words that show it, and what is to be done; the more telling ones first.
-_CLASSES: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
-    (kind, re.compile(pattern, re.IGNORECASE), told)
-    for kind, pattern, told in (
+_CLASSES = failure_classes(
+    (
         (
             "disk_full",
             r"no space left on device|disk quota exceeded",
-            "the disk of the container runtime is full; free some of it, or move its storage",
+            "the disk of the container runtime is full; free some of it, or move its storage (Apptainer's are "
+            "APPTAINER_CACHEDIR and APPTAINER_TMPDIR)",
         ),
         (
             "digest_mismatch",
             r"verification failed|digest did not match|does not match|unexpected (?:commit )?digest|digest mismatch"
             r"|digest .* is not|invalid checksum",
             "what came is not what its digest says, so the registry or the way to it is damaged; nothing of it is used",
+        ),
+        (
+            "rate_limited",
+            r"toomanyrequests|too many requests|pull rate limit|(?<!\d)429(?!\d)",
+            "its registry limits how much may be pulled; wait, log in (`docker login`), or pull from a mirror",
         ),
         (
             "registry_unreachable",
@@ -54,16 +57,10 @@ def pull_failure(reference: str, said: str) -> LaunchError:
         said: what the runtime said, of any length.
 
     Returns:
-        an error whose kind is disk_full, digest_mismatch, registry_unreachable, not_authorised, image_missing,
-        wrong_platform or not_pulled, in one line with the runtime's own words.
+        an error whose kind is disk_full, digest_mismatch, rate_limited, registry_unreachable, not_authorised,
+        image_missing, wrong_platform or not_pulled, in one line with the runtime's own words.
     """
-    words = " ".join(said.split())
-    for kind, pattern, told in _CLASSES:
-        if pattern.search(words):
-            return LaunchError(kind, f"the image {reference} cannot be pulled: {told} ({_short(words)})")
-    return LaunchError("not_pulled", f"the image {reference} cannot be pulled: {_short(words)}")
-
-
-def _short(words: str, most: int = 300) -> str:
-    # The cause stands at the end of what Go programs say.
-    return words if len(words) <= most else f"... {words[-most:]}"
+    found = class_of(said, _CLASSES)
+    if found is None:
+        return LaunchError("not_pulled", f"the image {reference} cannot be pulled: {in_one_line(said)}")
+    return LaunchError(found.kind, f"the image {reference} cannot be pulled: {found.told} ({in_one_line(said)})")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -13,6 +14,8 @@ from typing import Any
 from crossover.launchers.supervisor import start_ticks
 
 RECORD_NAME = "launch.json"
+# A living run writes into its folder all the time: telemetry every second, the engine's log every few.
+SILENT_S = 180.0
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class LaunchRecord:
         starter_pid: the process that started the server; while it lives, the server is not an orphan.
         starter_ticks: its start time in clock ticks since boot.
         details: what the launcher's own reaper needs (supervisor pid and ticks, container name).
+        pid_space: names the processes among which the ids hold: those of the machine, or of one container on it.
     """
 
     kind: str
@@ -36,16 +40,24 @@ class LaunchRecord:
     starter_pid: int
     starter_ticks: int
     details: Mapping[str, Any] = field(default_factory=dict)
+    pid_space: str = ""
 
-    def starter_lives(self) -> bool:
-        """Returns whether the run that started the server is still there."""
-        return self.boot_id == boot_id() and start_ticks(self.starter_pid) == self.starter_ticks
+    def starter_lives(self, live_dir: Path) -> bool:
+        """Returns whether the run that started the server is still there.
+
+        A run that cannot be seen from here, on another machine that shares the store or in another container, lives as
+        long as it writes into its folder.
+        """
+        if self.boot_id == boot_id() and self.pid_space in ("", pid_space()):
+            return start_ticks(self.starter_pid) == self.starter_ticks
+        return _written_lately(live_dir)
 
 
 def new_record(kind: str, label: str, **details: Any) -> LaunchRecord:
     """Returns a record of a launch by this process."""
     pid = os.getpid()
-    return LaunchRecord(kind, label, uuid.uuid4().hex, boot_id(), pid, start_ticks(pid) or 0, details)
+    ticks = start_ticks(pid) or 0
+    return LaunchRecord(kind, label, uuid.uuid4().hex, boot_id(), pid, ticks, details, pid_space())
 
 
 def write_record(record: LaunchRecord, live_dir: Path) -> None:
@@ -72,3 +84,16 @@ def read_records(live_root: Path) -> Iterator[tuple[Path, LaunchRecord]]:
 def boot_id() -> str:
     """Returns the id of the machine's present boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def pid_space() -> str:
+    """Returns a name of the processes that this one can see."""
+    return str(Path("/proc/self/ns/pid").readlink())
+
+
+def _written_lately(live_dir: Path) -> bool:
+    written = [path.stat().st_mtime for path in live_dir.iterdir() if path.is_file()]
+    # By the clock of whoever keeps the files: that of another machine may differ from ours.
+    with tempfile.NamedTemporaryFile(dir=live_dir, prefix=".now-") as probe:
+        now_s = os.fstat(probe.fileno()).st_mtime
+    return now_s - max(written, default=0.0) < SILENT_S

@@ -30,7 +30,8 @@ if words[0] == "inspect":
     sys.exit()
 image = next(index for index, word in enumerate(words) if word.endswith(".sif"))
 if words[image + 1] == "python3":
-    print('{{"vllm": "0.32.0+cpu", "sglang": null}}')
+    versions = {{"vllm": "0.32.0+cpu", "sglang": None}}
+    print(json.dumps({{"versions": versions, "there": {{"vllm": True, "sglang": False}}}}))
     sys.exit()
 open("words.json", "w").write(json.dumps(words[:image + 1]))
 prefix = os.path.basename(sys.argv[0]).upper() + "ENV_"
@@ -81,9 +82,10 @@ def test_command_line_environment_and_log(program, tmp_path, monkeypatch):
     weights, live = tmp_path / "weights", tmp_path / "live"
     weights.mkdir()
     server = run(spec(weights, gpus="all"), live)
+    mount = f"type=bind,source={weights},target=/models/target,readonly"
     assert json.loads((live / "words.json").read_text()) == [
         *["exec", "--cleanenv", "--contain", "--no-eval", "--no-privs", "--workdir", f"{live}/container"],
-        *["--writable-tmpfs", "--nv", "--bind", f"{weights}:/models/target:ro", "engine.sif"],
+        *["--writable-tmpfs", "--nv", "--mount", mount, "engine.sif"],
     ]
     inside = json.loads((live / "inside.json").read_text())
     assert inside.pop("CROSSOVER_LAUNCH")  # by which the processes within are known as ours
@@ -137,6 +139,7 @@ def test_an_image_of_a_registry_becomes_a_file_once(program, tmp_path, scheme):
         "labels": {"org.opencontainers.image.version": "0.9"},
         "engine_versions": {"vllm": "0.32.0+cpu", "sglang": None},
         "engine_version": "0.32.0+cpu",
+        "engines": ["vllm"],
     }
     assert "INFO:    Creating SIF file..." in lines
     lines.clear()

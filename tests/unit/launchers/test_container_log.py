@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
+from crossover.launchers import container_log
 from crossover.launchers.container_log import LogFollower
 
 
-def follow(tmp_path, chunks, secrets=None):
-    path = tmp_path / "engine.log"
-    follower = LogFollower(lambda: iter(chunks), path, secrets or {})
+def follow(tmp_path, *streams, secrets=None):
+    """Follows streams one after the other; the log is over when none is left."""
+    path, left = tmp_path / "engine.log", list(streams)
+    follower = LogFollower(lambda since_s: left.pop(0), path, secrets or {}, lambda: not left)
     follower.start()
     follower.join(5)
     return path.read_text().splitlines()
@@ -26,7 +28,7 @@ def test_coarse_stamps_are_replaced_by_the_time_of_arrival(tmp_path):
 
 
 def test_secrets_are_named_not_shown(tmp_path):
-    lines = follow(tmp_path, [b"2026-11-29T20:53:26.123456789Z key=s3cret!\n"], {"API_KEY": "s3cret!"})
+    lines = follow(tmp_path, [b"2026-11-29T20:53:26.123456789Z key=s3cret!\n"], secrets={"API_KEY": "s3cret!"})
     assert lines == ["2026-11-29T20:53:26.123456789Z key=[API_KEY]"]
 
 
@@ -36,3 +38,29 @@ def test_a_broken_stream_ends_the_log_and_nothing_else(tmp_path):
         raise OSError("gone")
 
     assert follow(tmp_path, broken()) == ["2026-11-29T20:53:26.123456789Z one"]
+
+
+def test_a_stream_that_is_cut_is_taken_up_behind_the_lines_that_came(tmp_path, monkeypatch):
+    """A daemon that is started again sends the lines of the last second anew, and those that were said meanwhile."""
+    monkeypatch.setattr(container_log, "_AGAIN_S", 0.01)
+    at = b"2026-11-29T20:53:2"
+    first = [at + b"6.100000000Z one\n" + at + b"6.200000000Z two\n" + at + b"6.200000000Z tw"]
+    again = [at + b"6.100000000Z one\n" + at + b"6.200000000Z two\n" + at + b"6.200000000Z twice\n" + at + b"7.0", b""]
+    last = [at + b"6.200000000Z two\n" + at + b"6.200000000Z twice\n" + at + b"7.000000000Z three\n"]
+    said = [line.partition(" ")[2] for line in follow(tmp_path, first, again, last)]
+    assert said == ["one", "two", "twice", "three"]
+
+
+def test_lines_are_asked_for_from_the_second_of_the_last_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(container_log, "_AGAIN_S", 0.01)
+    asked = []
+
+    def connect(since_s):
+        asked.append(since_s)
+        return [b"2026-11-29T20:53:26.900000000Z one\n"]
+
+    follower = LogFollower(connect, tmp_path / "engine.log", {}, lambda: len(asked) == 2)
+    follower.start()
+    follower.join(5)
+    assert asked == [None, 1795985606]  # 2026-11-29T20:53:26Z
+    assert len((tmp_path / "engine.log").read_text().splitlines()) == 1

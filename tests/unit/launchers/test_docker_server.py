@@ -100,7 +100,7 @@ def test_a_process_is_the_containers_only_where_its_control_group_says_so(server
     container.id = container_id
     container.attrs["State"]["Pid"] = os.getpid()
     groups = Path("/proc/self/cgroup").read_text()
-    assert kind.local_pid(container) == (os.getpid() if container_id in groups else None)
-    assert kind.local_pid(container) is None or container_id == "0::"
+    assert kind.docker_api.local_pid(container) == (os.getpid() if container_id in groups else None)
+    assert kind.docker_api.local_pid(container) is None or container_id == "0::"
     container.attrs["State"]["Pid"] = 0
-    assert kind.local_pid(container) is None
+    assert kind.docker_api.local_pid(container) is None

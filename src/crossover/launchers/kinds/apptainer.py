@@ -8,8 +8,8 @@ from typing import Any
 from crossover.engines import get_engine
 from crossover.launchers.apptainer_command import CONFINED, find_program
 from crossover.launchers.base import RunningServer, ServerSpec, check_options
-from crossover.launchers.containers import Inside, inside
-from crossover.launchers.inheritance import inherited_environment
+from crossover.launchers.containers import Inside, bind_words, inside, require_sources
+from crossover.launchers.inheritance import exceptions_of_proxies, inherited_environment
 from crossover.launchers.local import choose_address, reap_local, secret_values, start_local
 from crossover.launchers.records import LaunchRecord
 
@@ -29,13 +29,15 @@ class ApptainerLauncher:
         engine = get_engine(spec.engine)
         address = choose_address(spec, engine.address(spec.arguments))
         within = inside(spec, engine, address)
+        require_sources(within.mounts)
         outside = inherited_environment()
         program = find_program(spec.options.get("executable"), outside.get("PATH"))
         # Its folders /tmp and home: caches of compilers grow past what a file system in memory holds.
         scratch = live_dir.absolute() / SCRATCH
         scratch.mkdir(parents=True, exist_ok=True)
         command = (program.path, *exec_arguments(spec, within, scratch), *within.command)
-        variables = _devices(spec, outside) | dict(within.environment) | secret_values(spec)
+        variables = _devices(spec, outside) | dict(within.environment) | exceptions_of_proxies(within.environment)
+        variables |= secret_values(spec)
         environment = outside | program.settings() | program.within(variables)
         folder, prefixes = live_dir.absolute(), (program.prefix,)
         server = start_local(self.kind, spec, command, environment, folder, address, prefixes)
@@ -54,7 +56,7 @@ def exec_arguments(spec: ServerSpec, within: Inside, scratch: Path) -> tuple[str
     if spec.options.get("gpus") is not None:
         words.append("--nv")
     for mount in within.mounts:
-        words += ["--bind", f"{mount.source}:{mount.target}:{'ro' if mount.read_only else 'rw'}"]
+        words += ["--mount", bind_words(mount.source, mount.target, mount.read_only)]
     return (*words, str(spec.options["image"]))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import ipaddress
 import signal
 import time
 from collections.abc import Iterable, Mapping
@@ -12,19 +12,21 @@ from pathlib import Path
 from typing import Any, cast
 
 import docker
-from docker.errors import APIError, DockerException, NotFound
+from docker.errors import NotFound
 from docker.models.containers import Container
-from docker.types import DeviceRequest, Ulimit
 from docker.types import Mount as DockerMount
-from requests import RequestException
+from docker.types import Ulimit
 
 from crossover.engines import get_engine
-from crossover.launchers import supervisor
+from crossover.errors import InputError
+from crossover.launchers import docker_api, supervisor
 from crossover.launchers.base import MARKER, ExitStatus, LaunchError, RunningServer, ServerSpec, check_options
 from crossover.launchers.container_log import LogFollower
-from crossover.launchers.containers import Inside, inside
+from crossover.launchers.containers import Inside, inside, require_sources
+from crossover.launchers.docker_api import API_ERRORS, READABLE_LOG, connect, words
+from crossover.launchers.inheritance import exceptions_of_proxies
 from crossover.launchers.local import LAUNCH_MARKER, choose_address, secret_values
-from crossover.launchers.ports import client_host, listens, port_is_taken
+from crossover.launchers.ports import client_host, listens, require_free
 from crossover.launchers.records import LaunchRecord, forget_record, new_record, write_record
 from crossover.launchers.root_cause import root_cause_of
 from crossover.redaction import redact_command
@@ -32,12 +34,13 @@ from crossover.redaction import redact_command
 LABEL, LAUNCH_LABEL = "crossover.deployment", "crossover.launch"
 _OPTIONS = frozenset(
     {"image", "gpus", "shm_size", "ulimits", "ipc", "network", "host", "port", "mounts", "user", "memory"}
-    | {"capabilities", "init", "runtime", "simulated"}
+    | {"capabilities", "security_opt", "init", "runtime", "simulated"}
 )
 _POLL_S = 0.2
 _LOG_END_S = 5.0
 _SILENCE_S = 7 * 24 * 3600
 _SILENT_S = 30.0
+_ANSWER_S = 60  # once it runs: a daemon that hangs must not hold up whoever looks after the server
 
 
 class ContainerServer:
@@ -58,13 +61,15 @@ class ContainerServer:
 
     def follow(self, secrets: Mapping[str, str]) -> None:
         """Starts copying the container's log."""
-        self._follower = LogFollower(lambda: _log_stream(str(self._container.id)), self.log_path, secrets)
+        self._follower = LogFollower(
+            lambda since_s: _log_stream(str(self._container.id), since_s), self.log_path, secrets, self._is_over
+        )
         self._follower.start()
 
     def owns_port(self) -> bool | None:
         if self._container.attrs["HostConfig"]["NetworkMode"] != "host":
             return None  # the listener is in a network of its own
-        pid = local_pid(self._container)
+        pid = docker_api.local_pid(self._container)
         return listens([pid, *supervisor.descendants(pid)], self._address[1]) if pid else None
 
     def poll(self) -> ExitStatus | None:
@@ -77,7 +82,7 @@ class ContainerServer:
                     self._end(self._ended())
             except NotFound:
                 self._end(ExitStatus("removed", reason="the container was removed from outside"))
-            except (DockerException, RequestException) as error:
+            except API_ERRORS as error:
                 self._unanswered(error)
         return self._status
 
@@ -87,7 +92,7 @@ class ContainerServer:
         now = time.monotonic()
         self._silent_since = self._silent_since or now
         if now - self._silent_since >= _SILENT_S:
-            reason = f"the Docker daemon has not answered for {_SILENT_S:.0f} s: {_words(error)}"
+            reason = f"the Docker daemon has not answered for {_SILENT_S:.0f} s: {words(error)}"
             self._status = ExitStatus("unreachable", reason=reason)
 
     def stop(self, grace_s: float = 30.0) -> ExitStatus:
@@ -104,8 +109,8 @@ class ContainerServer:
                 self._end(ExitStatus("stopped", code, None, forced, reason))
             except NotFound:
                 self._end(ExitStatus("removed", reason="the container was removed from outside"))
-            except (DockerException, RequestException) as error:
-                reason = f"the Docker daemon does not answer, so the container may still run: {_words(error)}"
+            except API_ERRORS as error:
+                reason = f"the Docker daemon does not end it, so the container may still run: {words(error)}"
                 self._status = self._status or ExitStatus("unreachable", reason=reason)
         assert self._status is not None
         return self._status
@@ -114,11 +119,11 @@ class ContainerServer:
         self._wait_for_log()
         state = self._container.attrs["State"]
         code, cause = int(state["ExitCode"]), root_cause_of(self.log_path)
+        limit = self._container.attrs["HostConfig"].get("Memory")
         if state.get("OOMKilled"):
-            limit = self._container.attrs["HostConfig"].get("Memory")
-            return ExitStatus("out_of_memory", code, 9, reason=_out_of_memory(limit))
+            more = "" if code == 137 else f"; the container ended with status {_status(code)}: {cause}"
+            return ExitStatus("out_of_memory", code, 9 if code == 137 else None, reason=_out_of_memory(limit) + more)
         if code == 137:
-            limit = self._container.attrs["HostConfig"].get("Memory")
             if limit:  # Podman does not tell; a kill under a memory limit is hardly ever anything else
                 return ExitStatus("out_of_memory", code, 9, reason=f"probably {_out_of_memory(limit)}")
             return ExitStatus("killed", code, 9, reason=f"the container was killed by SIGKILL: {cause}")
@@ -131,9 +136,21 @@ class ContainerServer:
 
     def _end(self, status: ExitStatus) -> None:
         self._wait_for_log()
-        remove(self._container)
+        docker_api.remove(self._container)
         forget_record(self._live_dir)
         self._status = status
+
+    def _is_over(self) -> bool:
+        """Whether the log has come to its end, asked where its stream has ended: the daemon may only be away."""
+        if self._status is not None:
+            return True
+        try:
+            state = connect().containers.get(str(self._container.id)).status
+        except NotFound:
+            return True
+        except (*API_ERRORS, LaunchError):
+            return False
+        return state in ("exited", "dead")
 
 
 def _status(code: int) -> str:
@@ -142,17 +159,6 @@ def _status(code: int) -> str:
         return f"{code} ({signal.Signals(code - 128).name})" if code > 128 else str(code)
     except ValueError:
         return str(code)
-
-
-def local_pid(container: Container) -> int | None:
-    """Returns the container's first process, None where it is not on this machine: under a daemon elsewhere the number
-    means nothing here, and may be a stranger's. Its control group, which anybody may read, has the container's id."""
-    pid = container.attrs["State"].get("Pid")
-    try:
-        groups = Path(f"/proc/{pid}/cgroup").read_text()
-    except OSError:
-        return None
-    return int(pid) if str(container.id) in groups else None
 
 
 def _out_of_memory(limit: int | None) -> str:
@@ -170,25 +176,42 @@ class DockerLauncher:
         live_dir.mkdir(parents=True, exist_ok=True)
         engine = get_engine(spec.engine)
         address = choose_address(spec, engine.address(spec.arguments))
-        if port_is_taken(*address):
-            raise LaunchError("port_in_use", f"port {address[1]} on {address[0]} is in use by another process")
+        require_free(*address)
         network = str(spec.options.get("network") or "host")
+        if network != "host":
+            _refuse_loopback(engine.address(spec.arguments)[0])
         within = inside(spec, engine, address if network == "host" else ("0.0.0.0", address[1]))
+        if docker_api.is_here():
+            require_sources(within.mounts)
         record = new_record(self.kind, spec.label)
         record = replace(record, details={"name": f"crossover-{spec.label[:16]}-{record.launch[:8]}"})
         secrets = secret_values(spec)
+        client = connect()
+        podman = docker_api.podman_version(client)
         settings = container_settings(spec, within, address) | _ours(spec, record)
+        if podman is not None and spec.options.get("gpus") is not None:
+            settings["device_requests"] = [docker_api.podman_gpu_request(spec.options["gpus"])]
+        if podman is None and network == "host":
+            _refuse_rootless(client)
+        settings["environment"] |= exceptions_of_proxies(settings["environment"], _baked(client, settings["image"]))
         settings["environment"] |= {**secrets, MARKER: spec.label, LAUNCH_MARKER: record.launch}
         (live_dir / "engine.log").unlink(missing_ok=True)
         write_record(record, live_dir)  # before there is anything to leave behind
         try:
-            container = _create(connect(), settings)
-        except LaunchError:
-            forget_record(live_dir)  # nothing was left behind
+            container = docker_api.create(client, settings)
+            docker_api.start(container)
+            if podman is not None and spec.options.get("gpus") is not None:
+                docker_api.check_gpus(container, podman)
+            server = ContainerServer(container, record, live_dir, address, within.model_name)
+            shown = redact_command(within.command, engine.secret_arguments, tuple(secrets.values()))
+            server.observed = _observed(container, shown, address[1])
+        except BaseException as error:
+            # Where a request went unanswered a container may still come of it: the record lets the next run find it.
+            unsure = isinstance(error, LaunchError) and error.kind == "unreachable"
+            if docker_api.discard(client, str(record.details["name"])) and not unsure:
+                forget_record(live_dir)
             raise
-        server = ContainerServer(container, record, live_dir, address, within.model_name)
-        shown = redact_command(within.command, engine.secret_arguments, tuple(secrets.values()))
-        server.observed = _observed(container, shown, address[1])
+        client.api.timeout = _ANSWER_S
         server.follow(secrets)
         return server
 
@@ -200,80 +223,56 @@ class DockerLauncher:
             return False
         if container.labels.get(LAUNCH_LABEL) != record.launch:
             return False
-        with contextlib.suppress(DockerException):
+        with contextlib.suppress(*API_ERRORS):
             container.stop(timeout=10)
-        remove(container)
+        docker_api.remove(container)
         return True
 
 
-def _log_stream(container_id: str) -> Iterable[bytes]:
-    # A connection of its own that may be silent for long: Podman does not even answer before the first line.
-    container = connect(timeout_s=_SILENCE_S).containers.get(container_id)
-    return cast(Iterable[bytes], container.logs(stream=True, follow=True, timestamps=True))
+def _refuse_loopback(host: str | None) -> None:
+    with contextlib.suppress(ValueError):
+        if host == "localhost" or (host and ipaddress.ip_address(host).is_loopback):
+            raise InputError(
+                f"{host} inside a container on a network of its own is reached by nobody outside",
+                place="arguments.host",
+                remedy="leave it out, or set launcher.network to host",
+            )
 
 
-def connect(timeout_s: float = 60) -> docker.DockerClient:
-    """Returns a client of the daemon that the environment names; LaunchError if none answers."""
+def _refuse_rootless(client: docker.DockerClient) -> None:
+    """Raises InputError where the host's network of the daemon is not this machine's, so that nobody would answer."""
+    if any("rootless" in str(option) for option in client.info().get("SecurityOptions") or ()):
+        raise InputError(
+            "the `host` network of a rootless Docker daemon is a namespace of its own, where nobody reaches the server",
+            place="launcher.network",
+            remedy="set it to bridge",
+        )
+
+
+def _baked(client: docker.DockerClient, image: str) -> dict[str, str]:
+    """Returns the variables that an image brings along; LaunchError where it is not there."""
     try:
-        client = docker.from_env(timeout=int(timeout_s))
-        client.ping()
-    except (DockerException, RequestException) as error:
-        if "Permission denied" in str(error):
-            raise LaunchError(
-                "not_authorised",
-                f"this user may not use the Docker daemon at {os.environ.get('DOCKER_HOST') or 'its usual socket'}; "
-                f"join the group docker, or set DOCKER_HOST to a daemon of your own (rootless Docker, Podman)",
-            ) from None
-        reason = str(error).split("(Caused by")[0].strip().splitlines()[0][:200]
-        raise LaunchError(
-            "launcher_unavailable", f"no Docker daemon answers ({reason}); start it, or set DOCKER_HOST"
-        ) from None
-    return client
-
-
-def remove(container: Container) -> None:
-    """Removes a container and its anonymous volumes, and waits until it is gone. Never left to the daemon
-    (`auto_remove`), which loses the exit code of one that ends at once."""
-    for _ in range(50):
-        try:
-            container.remove(v=True, force=True)
-        except NotFound:
-            return
-        except APIError:
-            time.sleep(0.1)  # a removal may be under way already
-    raise LaunchError("unkillable", f"the container {container.name} cannot be removed")
-
-
-def _create(client: docker.DockerClient, settings: dict[str, Any]) -> Container:
-    try:
-        container = client.containers.create(**settings)
+        config = client.images.get(image).attrs.get("Config") or {}
     except NotFound:
         raise LaunchError(
-            "image_missing", f"the image {settings['image']} is not on this machine (any more); run again to bring it"
+            "image_missing", f"the image {image} is not on this machine (any more); run again to bring it"
         ) from None
-    except DockerException as error:
-        raise LaunchError("not_started", f"the container cannot be created: {_words(error)}") from None
-    try:
-        container.start()
-        container.reload()
-    except DockerException as error:
-        remove(container)
-        words = _words(error)
-        remedy = next((told for part, told in _REMEDIES.items() if part in words), "")
-        raise LaunchError("not_started", f"the container cannot be started: {words}{remedy}") from None
-    return container
+    except API_ERRORS as error:
+        raise LaunchError("not_started", f"the image {image} cannot be looked at: {words(error)}") from None
+    return dict(one.partition("=")[::2] for one in config.get("Env") or ())
 
 
-_REMEDIES = {"could not select device driver": "; install the NVIDIA Container Toolkit and restart the daemon"}
-
-
-def _words(error: Exception) -> str:
-    return str(getattr(error, "explanation", None) or error).splitlines()[0][:300]
+def _log_stream(container_id: str, since_s: int | None) -> Iterable[bytes]:
+    # A connection of its own that may be silent for long: Podman does not even answer before the first line.
+    container = connect(timeout_s=_SILENCE_S).containers.get(container_id)
+    return cast(Iterable[bytes], container.logs(stream=True, follow=True, timestamps=True, since=since_s))
 
 
 def _ours(spec: ServerSpec, record: LaunchRecord) -> dict[str, Any]:
-    """Returns what makes a container known as ours."""
-    return {"name": record.details["name"], "labels": {LABEL: spec.label, LAUNCH_LABEL: record.launch}}
+    """Returns what makes a container known as ours, and its log complete."""
+    labels = {LABEL: spec.label, LAUNCH_LABEL: record.launch}
+    # Proxies of the user's Docker configuration would be variables that nobody declared.
+    return {"name": record.details["name"], "labels": labels, "log_config": READABLE_LOG, "use_config_proxy": False}
 
 
 def container_settings(spec: ServerSpec, within: Inside, address: tuple[str, int]) -> dict[str, Any]:
@@ -287,7 +286,7 @@ def container_settings(spec: ServerSpec, within: Inside, address: tuple[str, int
     options = spec.options
     network = str(options.get("network") or "host")
     settings: dict[str, Any] = {
-        "image": str(options["image"]),
+        "image": docker_api.without_tag(str(options["image"])),
         "entrypoint": [within.command[0]],
         "command": list(within.command[1:]),
         "environment": dict(within.environment),
@@ -295,7 +294,7 @@ def container_settings(spec: ServerSpec, within: Inside, address: tuple[str, int
         "network_mode": network,
         "cap_drop": ["ALL"],
         "cap_add": list(options.get("capabilities") or ()),
-        "security_opt": ["no-new-privileges"],
+        "security_opt": ["no-new-privileges", *(options.get("security_opt") or ())],
         "ulimits": [Ulimit(name=n, soft=v, hard=v) for n, v in (options.get("ulimits") or {}).items()],
         "detach": True,
     }
@@ -303,7 +302,7 @@ def container_settings(spec: ServerSpec, within: Inside, address: tuple[str, int
         # The engine's own host holds inside; outside its port stays on loopback unless the launcher is told otherwise.
         settings["ports"] = {f"{address[1]}/tcp": (str(options.get("host") or "127.0.0.1"), address[1])}
     if options.get("gpus") is not None:
-        settings["device_requests"] = [_gpus(options["gpus"])]
+        settings["device_requests"] = [docker_api.gpu_request(options["gpus"])]
     given = {"shm_size": "shm_size", "ipc": "ipc_mode", "user": "user", "memory": "mem_limit", "init": "init"}
     given["runtime"] = "runtime"
     settings |= {theirs: options[ours] for ours, theirs in given.items() if options.get(ours) is not None}
@@ -312,20 +311,15 @@ def container_settings(spec: ServerSpec, within: Inside, address: tuple[str, int
     return settings
 
 
-def _gpus(wanted: Any) -> DeviceRequest:
-    """Returns the request for "all", a number of GPUs, or a list of their ids."""
-    if isinstance(wanted, list | tuple):
-        return DeviceRequest(device_ids=[str(one) for one in wanted], capabilities=[["gpu"]])
-    return DeviceRequest(count=-1 if wanted == "all" else int(wanted), capabilities=[["gpu"]])
-
-
 def _observed(container: Container, command: tuple[str, ...], port: int) -> dict[str, Any]:
-    image = container.image
+    image = None
+    with contextlib.suppress(*API_ERRORS):  # some stores of images do not find one by the id that the container tells
+        image = container.image
     return {
         "container": container.id,
         "name": container.name,
-        "pid": local_pid(container),
-        "image_id": image.id if image else None,
+        "pid": docker_api.local_pid(container),
+        "image_id": image.id if image else container.attrs.get("Image"),
         "image_digests": list(image.attrs.get("RepoDigests") or ()) if image else [],
         "command": list(command),
         "port": port,

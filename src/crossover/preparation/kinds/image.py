@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from crossover.preparation.prepare import Task
 
 
+# Engines that an image is asked for; others are started by a command of the experiment's own.
+_IN_IMAGES = ("vllm", "sglang")
+
+
 def make(task: Task) -> None:
     """Makes sure that the image of a recipe is on this machine, and sets down what it is.
 
@@ -28,8 +32,12 @@ def make(task: Task) -> None:
 
 
 def _check_version(recipe: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-    """Raises CrossoverError where the image says that it holds another version of the engine than is declared."""
+    """Raises CrossoverError where the image lacks the engine, or holds another version of it than is declared."""
     declared = recipe.get("engine_version")
+    engines = facts.get("engines")
+    if engines is not None and recipe["engine"] in _IN_IMAGES and recipe["engine"] not in engines:
+        there = f"it has {engines[0]}" if engines else "nothing in it starts one"
+        raise CrossoverError(f"the image {facts['image']} has no {recipe['engine']} in it ({there}); give another")
     held = (facts.get("engine_versions") or {}).get(recipe["engine"])
     # What follows a plus names the build of one and the same version.
     if declared and held and str(held).partition("+")[0] != str(declared).partition("+")[0]:
