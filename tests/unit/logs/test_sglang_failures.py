@@ -219,3 +219,12 @@ def test_a_request_whose_transfer_failed_on_all_ranks_is_one() -> None:
     ]
     answer = "[2026-02-26 15:09:35] KVTransferError(bootstrap_room=804716023469713517): Decode instance could be dead"
     assert [(item.kind, item.count) for item in incidents_of(*lines, answer)] == [("kv_transfer_failed", 2)]
+
+
+@pytest.mark.parametrize(("soft", "severity"), [("True", "warning"), ("False", "error")])
+def test_soft_watchdog_ends_nothing(soft: str, severity: str) -> None:
+    lines = [
+        f"[2026-08-10 06:00:01 TP{rank}] Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft={soft})"
+        for rank in (0, 1)
+    ]
+    assert [(item.kind, item.severity, item.count) for item in incidents_of(*lines)] == [("stalled", severity, 1)]

@@ -232,11 +232,23 @@ KINDS: tuple[LineKind, ...] = (
     kind(
         "watchdog",
         ("Watchdog timeout (", "watchdog timeout (", "Watchdog Timeout"),
-        r"[Ww]atchdog [Tt]imeout",
+        r"[Ww]atchdog [Tt]imeout(?![^\n]{0,80}self\.soft=True)",
         warn(
             Kind.STALLED,
             severity=Severity.ERROR,
             advice="a forward pass did not end in time: look at what all ranks did last",
+        ),
+        figure=False,
+    ),
+    kind(
+        "soft_watchdog",
+        "self.soft=True",
+        r"[Ww]atchdog [Tt]imeout[^\n]{0,80}self\.soft=True",
+        warn(
+            Kind.STALLED,
+            severity=Severity.WARNING,
+            advice="a step took longer than the soft limit; nothing was ended: exclude the requests that overlap",
+            key="soft",
         ),
         figure=False,
     ),
