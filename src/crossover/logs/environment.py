@@ -155,6 +155,7 @@ KINDS = (
             "No such file or directory: 'ninja'",
             "No such file or directory: 'nvcc'",
             "command not found",
+            "nvcc: not found",
             "executable file not found in $PATH",
             "untagged enum ModelWrapper",
         ),
@@ -163,7 +164,8 @@ KINDS = (
         r"|(?<![\w(])ImportError: (?:cannot import name|Please install|[Ff]ailed)"
         r"|lib(?!cuda\.so)[\w.+-]{1,60}: cannot open shared object file|Failed to find C compiler|Could not find nvcc"
         r"|version `GLIBC\w{0,4}_[\d.]{1,9}' not found|No such file or directory: '(?:ninja|nvcc)'"
-        r"|(?:vllm|sglang|python3?): command not found|exec: \"[^\"\n]{1,80}\": executable file not found"
+        r"|(?:vllm|sglang|python3?): command not found|nvcc: not found"
+        r"|exec: \"[^\"\n]{1,80}\": executable file not found"
         r"|untagged enum ModelWrapper",
         Kind.ENVIRONMENT_BROKEN,
     ),

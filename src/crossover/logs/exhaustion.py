@@ -9,7 +9,7 @@ from crossover.logs.crash import remember_error
 from crossover.logs.handlers import event, failure
 from crossover.logs.incidents import Kind, Severity
 from crossover.logs.lines import Line
-from crossover.logs.spoken import goes_on, of_settings, only_warns
+from crossover.logs.spoken import goes_on, only_warns
 from crossover.logs.table import kind
 
 _PHASES = {
@@ -57,7 +57,7 @@ def out_of_memory(builder: Builder, line: Line, match: re.Match[str]) -> None:
     Nested tracebacks, the processes above and other ranks tell the same failure again: one allocation of one rank, by
     its figures, counts once, and the rank with the most failures counts for all.
     """
-    if of_settings(line) or goes_on(line):
+    if goes_on(line):
         return
     remember_error(builder, line, line.message)
     where, advice = _PHASES.get(_phase(builder, line) or "", ("", None))

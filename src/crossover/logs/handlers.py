@@ -8,7 +8,7 @@ from crossover.logs.builder import Builder, rank_label
 from crossover.logs.crash import remember_error
 from crossover.logs.incidents import CATALOGUE, Kind, Severity
 from crossover.logs.lines import Line
-from crossover.logs.spoken import goes_on, of_settings, only_warns
+from crossover.logs.spoken import goes_on, only_warns
 from crossover.logs.table import Handler
 
 
@@ -24,8 +24,8 @@ def event(
 ) -> Handler:
     """A handler that records one incident.
 
-    Of a kind that is an error, lines of the configuration and lines that say that the engine goes on are none, and
-    what the engine calls a warning is one.
+    Of a kind that is an error, lines that say that the engine goes on are none, and what the engine calls a warning
+    is one.
 
     Args:
         fatal: the server cannot be used after it.
@@ -36,7 +36,7 @@ def event(
     error = CATALOGUE[incident].severity == Severity.ERROR
 
     def handle(builder: Builder, line: Line, match: re.Match[str]) -> None:
-        if error and (of_settings(line) or goes_on(line)):
+        if error and goes_on(line):
             return
         mild = error and only_warns(line)
         rank = rank_label(line) if each_process else None

@@ -24,14 +24,25 @@ def findings(intervals: Iterable[Interval]) -> Iterator[Incident]:
         intervals: in the order of the log; the first hundred thousand are looked at.
     """
     busy = [row for row in islice(intervals, _LOOKED_AT) if row.running]
-    yield from _finding(busy, _held_back, Kind.CONCURRENCY_CAPPED, _held_back_message)
-    yield from _finding(busy, _starved, Kind.DECODE_STARVED, _starved_message)
+    held_back = [row for row in busy if _held_back(row)]
+    yield from _finding(held_back, len(busy), Kind.CONCURRENCY_CAPPED, _held_back_message)
+    starved = [row for row in _crowded(busy) if _starved(row)]
+    yield from _finding(starved, len(busy), Kind.DECODE_STARVED, _starved_message)
+
+
+def _crowded(busy: list[Interval]) -> Iterator[Interval]:
+    """Samples of several requests after one of several: one alone, and the first ones, prefill their own prompts."""
+    before: dict[int | None, int] = {}
+    for row in busy:
+        running = row.running or 0
+        if running > 1 and before.get(row.engine_id, 0) > 1:
+            yield row
+        before[row.engine_id] = running
 
 
 def _finding(
-    busy: list[Interval], holds: Callable[[Interval], bool], kind: Kind, message: Callable[[list[Interval], int], str]
+    found: list[Interval], busy: int, kind: Kind, message: Callable[[list[Interval], int], str]
 ) -> Iterator[Incident]:
-    found = [row for row in busy if holds(row)]
     if len(found) >= _SAMPLES:
         first, last = found[0], found[-1]
         entry = CATALOGUE[kind]
@@ -40,7 +51,7 @@ def _finding(
             kind.value,
             entry.severity.value,
             len(found),
-            message(found, len(busy)),
+            message(found, busy),
             entry.advice,
             first.t_outer,
             last.t,
@@ -54,9 +65,10 @@ def _held_back(row: Interval) -> bool:
 def _held_back_message(found: list[Interval], busy: int) -> str:
     running = [row.running or 0 for row in found]
     waiting = max(row.waiting or 0 for row in found)
+    run = f"{min(running)} to {max(running)}" if min(running) < max(running) else f"{running[0]}"
     return (
         f"in {len(found)} of {busy} samples requests wait while the KV cache is full ({_FULL:.0%} or more): "
-        f"{min(running)} to {max(running)} run, up to {waiting} wait; the cache sets the concurrency, not the client"
+        f"{run} run, up to {waiting} wait; the cache sets the concurrency, not the client"
     )
 
 

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 from typing import IO, Any
 
-from crossover.logs.model import RECORDS, EngineReport, plain
+from crossover.logs.model import (
+    RECORDS,
+    DecodeBatch,
+    EngineReport,
+    Incident,
+    Interval,
+    MemoryItem,
+    Pool,
+    PrefillBatch,
+    Speculation,
+    plain,
+)
 
 _USUAL = ("intervals", "decode_batches", "prefill_batches", "incidents")
+_TYPES: dict[str, type] = {
+    "pools": Pool, "memory": MemoryItem, "intervals": Interval, "prefill_batches": PrefillBatch,
+    "decode_batches": DecodeBatch, "speculation": Speculation, "incidents": Incident,
+}  # fmt: skip
 
 
 def write_json(report: EngineReport, out: IO[str], *, file: str | None = None) -> None:
@@ -36,24 +52,30 @@ def _dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def write_csv(report: EngineReport, table: str | None, out: IO[str], *, file: str) -> None:
-    """Writes one list of records, the file's name in front; by default what is printed while it runs.
+def usual_table(report: EngineReport) -> str:
+    """Returns the name of the list that says how the server ran, else of the incidents."""
+    return next((name for name in _USUAL if getattr(report, name)), _USUAL[0])
+
+
+def columns_of(table: str) -> list[str]:
+    """Returns the columns of a table: the file, and the fields of its records, whether a log has them or not."""
+    kind = _TYPES[table]
+    fields = list(getattr(kind, "_fields", ())) or [field.name for field in dataclasses.fields(kind)]
+    return ["file", *fields, *([] if "t_outer" in fields or "t" not in fields else ["t_outer"])]
+
+
+def write_csv(report: EngineReport, table: str, out: IO[str], *, file: str, header: bool = True) -> None:
+    """Writes one list of records, the file's name in front. Its columns are the same for every log.
 
     Args:
-        table: a name of `RECORDS`, or None.
+        table: a name of `RECORDS`.
+        header: whether the line of names comes first.
     """
-    name = table or next(
-        (name for name in ("intervals", "decode_batches", "prefill_batches", "incidents") if getattr(report, name)),
-        "intervals",
-    )
-    writer = None
-    for record in getattr(report, name):
-        row = {"file": file, **plain(record)}
-        row.setdefault("t_outer", None)
-        if writer is None:
-            writer = csv.DictWriter(out, list(row), extrasaction="ignore")
-            writer.writeheader()
-        writer.writerow({key: _cell(value) for key, value in row.items()})
+    writer = csv.DictWriter(out, columns_of(table))
+    if header:
+        writer.writeheader()
+    for record in getattr(report, table):
+        writer.writerow({"file": file, **{key: _cell(value) for key, value in plain(record).items()}})
 
 
 def _cell(value: Any) -> Any:

@@ -9,11 +9,13 @@ no prefill.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Hashable, Iterable, Iterator
+from array import array
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from crossover.logs.lines import seconds_of
-from crossover.logs.model import DecodeBatch, EngineReport, Interval
+from crossover.logs.model import DecodeBatch, EngineReport, Interval, PrefillBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +90,43 @@ def _steady(intervals: Iterable[Interval], running: int | None) -> Iterator[tupl
         yield place, sample, sample.decode_tok_s
 
 
-def stable_batches(batches: Iterable[DecodeBatch], running: int | None = None) -> Iterator[DecodeBatch]:
-    """Yields SGLang's decode lines of stable decoding, by data-parallel rank; not the first after idle."""
+def after_prefill(samples: Iterable[tuple[Hashable, float | None]], prefills: Sequence[float]) -> set[int]:
+    """Returns the places of SGLang's decode lines whose rate may include a prefill.
+
+    A line's rate is over the steps since the last line of its engine. So these are the lines with a prefill since
+    then, and the first line of each engine. A line without a time is none of them.
+
+    Args:
+        samples: engine and time in seconds, in the order of the log.
+        prefills: times of prefill batches in seconds, sorted.
+    """
+    found: set[int] = set()
+    before: dict[Hashable, float] = {}
+    for place, (engine, now) in enumerate(samples):
+        if now is None:
+            continue
+        last = before.get(engine)
+        before[engine] = now
+        first = bisect_left(prefills, last) if last is not None else 0
+        if last is None or (first < len(prefills) and prefills[first] <= now):
+            found.add(place)
+    return found
+
+
+def stable_batches(
+    batches: Iterable[DecodeBatch], running: int | None = None, prefills: Iterable[PrefillBatch] = ()
+) -> Iterator[DecodeBatch]:
+    """Yields SGLang's decode lines of stable decoding, by data-parallel rank; not the first after idle.
+
+    Args:
+        batches: in the order of the log; gone through twice.
+        running: how many requests should be decoding, see `stable_intervals`.
+        prefills: a line with one of them since the line before is left out.
+    """
+    times = array("d", sorted(filter(None, (seconds_of(prefill.t) for prefill in prefills))))
+    slowed = after_prefill((((batch.rank or {}).get("dp", 0), seconds_of(batch.t)) for batch in batches), times)
     before: dict[int, DecodeBatch] = {}
-    for batch in batches:
+    for place, batch in enumerate(batches):
         rank = (batch.rank or {}).get("dp", 0)
         last = before.get(rank)
         before[rank] = batch
@@ -103,7 +138,8 @@ def stable_batches(batches: Iterable[DecodeBatch], running: int | None = None) -
             continue
         if running is None and _changed(last.running, batch.running):
             continue
-        yield batch
+        if not times or place not in slowed:
+            yield batch
 
 
 def _changed(before: int, now: int) -> bool:
@@ -128,7 +164,7 @@ def acceptance(report: EngineReport) -> Spread | None:
 def stable_decode_tok_s(report: EngineReport, running: int | None = None) -> Spread | None:
     """Returns the throughput of stable decoding of one engine, tokens per second; None if there was none."""
     if report.engine == "sglang":
-        batches = stable_batches(report.decode_batches, running)
+        batches = stable_batches(report.decode_batches, running, report.prefill_batches)
         return spread(batch.decode_tok_s for batch in batches if batch.decode_tok_s is not None)
     samples = stable_intervals(report.intervals, running)
     return spread(sample.decode_tok_s for sample in samples if sample.decode_tok_s is not None)

@@ -18,9 +18,10 @@ from typing import Any, Literal
 from crossover import logs as _package
 from crossover.logs.builder import Builder
 from crossover.logs.bulk import LEFT, Places, ShapeReader, Taken, leave, take
+from crossover.logs.diagnoses import EVIDENCE
 from crossover.logs.lines import CONTAINER_STAMP, Line, begins_entry, clean, last_boundary, read_blocks
 from crossover.logs.model import EngineReport
-from crossover.logs.spoken import is_source, quoted_from
+from crossover.logs.spoken import is_source, of_settings, quoted_from
 from crossover.logs.table import LineKind, LogTable, Rows, build_automaton
 from crossover.logs.wrapping import join, loose_lines, rejoin, unwrap
 
@@ -256,6 +257,8 @@ class LogReader:
 
 def _handled(row: LineKind, builder: Builder, line: Line, match: re.Match[str]) -> bool:
     """Calls a row's handler, and counts the statement for its engine, unless the handler takes that vote back."""
+    if builder.engine is None and not row.name.startswith(EVIDENCE) and of_settings(line.text, match.start()):
+        return False
     before = builder.votes
     good = row.handler(builder, line, match) is not False
     if builder.votes < before:

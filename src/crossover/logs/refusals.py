@@ -93,7 +93,7 @@ _NOT_CONFLICT = re.compile(
     r"Engine core init|out of memory|CUDA error|KV cache is needed|KV cache \(|cache blocks|AssertionError: res="
     r"|User-specified max_model_len|not supported for now|recognize this architecture|Repo id must be|local folder"
     r"|[Rr]epository|ValidationError: \d|\b(?:[Tt]his|[Tt]he) request\b|context length is"
-    r"|Free memory on|Available memory on|Mamba cache|tensor's size|compute capability|for the current GPU"
+    r"|Free memory on|Available memory on|Mamba cache|tensor's size|compute capability|the current GPU"
 )
 
 

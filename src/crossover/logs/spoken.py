@@ -27,12 +27,15 @@ _SOURCE = re.compile(r"(?:^|[\])|]) *raise [\w.]{1,80}\(")
 
 def is_source(line: str, place: int) -> bool:
     """Says whether a place is in a line of source code that a traceback shows: what it raises is printed below."""
-    return "raise " in line and _SOURCE.search(line, 0, place) is not None and 'File "' not in line[:place]
+    if "raise " not in line:
+        return False
+    source = _SOURCE.search(line)
+    return source is not None and source.start() <= place and 'File "' not in line[:place]
 
 
-def of_settings(line: Line) -> bool:
-    """Says whether the statement is part of a dump of the configuration."""
-    return any(line.text.find(mark, 0, line.start) >= 0 for mark in _SETTINGS)
+def of_settings(line: str, place: int) -> bool:
+    """Says whether a place is in a dump of the configuration."""
+    return any(line.find(mark, 0, place) >= 0 for mark in _SETTINGS)
 
 
 # SGLang's lines, and those of Python's warnings, have no level: the words say that the engine goes on.

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from crossover.logs.lines import seconds_of
-from crossover.logs.model import EngineReport, Startup
+from crossover.logs.model import EngineReport, Incident, Startup
 from crossover.logs.phases import Spread, acceptance, stable_decode_tok_s
 
 _BARS = "▁▂▃▄▅▆▇█"
-_WIDTH = 48
+_WIDTH = 48  # bars
+_COLUMNS = 118
+_SHOWN = 40  # incidents
 _STEPS = (
     ("model loading", "model_load_s"),
     ("compilation", "compile_s"),
@@ -45,7 +48,21 @@ def summarise(report: EngineReport, title: str) -> str:
 
 def _heading(report: EngineReport, title: str) -> Iterator[str]:
     engine = " ".join(part for part in (report.engine, report.version) if part) or "no engine recognised"
-    yield f"{title}: {engine}, {report.lines:,} lines"
+    whose = ", times by the container's clock" if report.clock == "outer" else ""
+    lines = f"{report.lines:,} line{'s' if report.lines != 1 else ''}"
+    yield f"{title}: {engine}, {lines}{whose}"
+    if report.engine is None and not report.incidents:
+        yield "  no statement of vLLM or SGLang in it: is it the log of an engine's server?"
+    if report.failure is not None:
+        yield from _told(f"FAILED  {report.failure.kind}: ", report.failure)
+
+
+def _told(head: str, incident: Incident) -> Iterator[str]:
+    """Message and advice, wrapped to the width of a terminal."""
+    yield from textwrap.wrap(head + incident.message[:300], _COLUMNS, subsequent_indent="    ", break_on_hyphens=False)
+    yield from textwrap.wrap(
+        incident.advice, _COLUMNS, initial_indent="    -> ", subsequent_indent="       ", break_on_hyphens=False
+    )
 
 
 def _startup(startup: Startup, loads_inside: bool) -> Iterator[str]:
@@ -70,10 +87,10 @@ def _startup(startup: Startup, loads_inside: bool) -> Iterator[str]:
     first, last = seconds_of(startup.container_created), seconds_of(startup.ready)
     if first is not None and last is not None and last > first:
         yield f"  {'container to ready':<22}{last - first:>10.2f} s"
-    ready = startup.ready or ("seen, without a time" if startup.ready_seen else "not seen")
+    ready = clock(startup.ready) if startup.ready else "yes, without a time" if startup.ready_seen else "not seen"
     yield f"  ready                 {ready}"
     if startup.graph_count is not None:
-        yield f"  graph sizes           {startup.graph_count}"
+        yield f"  captured graph sizes  {startup.graph_count}"
 
 
 def _memory(report: EngineReport) -> Iterator[str]:
@@ -84,13 +101,13 @@ def _memory(report: EngineReport) -> Iterator[str]:
         for item in report.memory:
             largest[item.item] = max(item.gib, largest.get(item.item, item.gib))
         for name in sorted(largest, key=lambda name: _ITEMS.index(name) if name in _ITEMS else len(_ITEMS)):
-            gib = largest[name]
+            gib = round(largest[name], 2) + 0.0  # no negative zero
             yield f"  {name.replace('_', ' '):<22}{gib:>10.2f} GiB"
         parts = sum(gib for name, gib in largest.items() if name not in ("visible", "remaining"))
         if (open_gib := _unaccounted(report)) is not None:
             if abs(open_gib) >= 0.005:
                 yield f"  {'not accounted for':<22}{open_gib:>10.2f} GiB"
-        elif "visible" in largest and parts <= largest["visible"]:
+        elif {"visible", "weights"} <= largest.keys() and parts <= largest["visible"]:
             yield f"  {'left of visible':<22}{largest['visible'] - parts:>10.2f} GiB"
     if startup.kv_cache_tokens is not None:
         total = startup.kv_cache_tokens_total
@@ -140,28 +157,35 @@ def _engines_together(report: EngineReport) -> Iterator[str]:
 
 
 def _running(report: EngineReport) -> Iterator[str]:
-    series: list[tuple[str, Iterable[Any], str]] = [
-        ("prefill tok/s", report.intervals or report.prefill_batches, "prefill_tok_s"),
-        ("decode tok/s", report.intervals or report.decode_batches, "decode_tok_s"),
-        ("running", report.intervals or report.decode_batches, "running"),
-        ("KV usage", report.intervals or report.decode_batches, "kv_usage"),
-        ("acceptance length", report.speculation or report.decode_batches, "accept_len"),
+    series: list[tuple[str, Iterable[Any], str, float, str]] = [
+        ("prefill", report.intervals or report.prefill_batches, "prefill_tok_s", 1, "tok/s"),
+        ("decode", report.intervals or report.decode_batches, "decode_tok_s", 1, "tok/s"),
+        ("running", report.intervals or report.decode_batches, "running", 1, "requests"),
+        ("waiting", report.intervals, "waiting", 1, "requests"),
+        ("waiting", report.decode_batches, "queued", 1, "requests"),
+        ("KV cache usage", report.intervals or report.decode_batches, "kv_usage", 100, "%"),
+        ("acceptance length", report.speculation or report.decode_batches, "accept_len", 1, "tokens a step"),
     ]
-    shown = [(label, _sampled(rows, name)) for label, rows, name in series]
-    if not any(values for _, (values, _) in shown):
+    shown = [(label, _sampled(rows, name), scale, unit) for label, rows, name, scale, unit in series]
+    if not any(values for _, (values, _), _, _ in shown):
         return
-    yield "\nRunning"
-    for label, (values, bounds) in shown:
-        if values and bounds:
-            line = sparkline(values)
-            yield f"  {label:<18}{line:<{_WIDTH}}  {bounds.min:g} .. {bounds.max:g} (n = {bounds.n})"
-    for label, found in (
-        ("stable decode", stable_decode_tok_s(report)),
-        ("accepted a step", acceptance(report)),
+    yield "\nRunning (bars from 0 to the largest; a bar is the mean of the samples in its part of the log)"
+    for label, (values, bounds), scale, unit in shown:
+        if values and bounds and (label != "waiting" or bounds.max):
+            least, most = f"{bounds.min * scale:.6g}", f"{bounds.max * scale:.6g}"
+            yield f"  {label:<18}{sparkline(values):<{_WIDTH}}  {least} .. {most} {unit} ({_samples(bounds)})"
+    for label, found, unit in (
+        ("stable decode", stable_decode_tok_s(report), "tok/s an engine, all requests decoding"),
+        ("accepted a step", acceptance(report), "tokens, bonus token included"),
     ):
         if found is not None:
-            yield f"  {label:<18}mean {found.mean:.2f}, {found.min:g} .. {found.max:g}, {found.n} samples"
+            spread = f"({found.min:g} .. {found.max:g}, {_samples(found)})"
+            yield f"  {label:<18}mean {found.mean:.2f} {unit} {spread}"
     yield from _engines_together(report)
+
+
+def _samples(spread: Spread) -> str:
+    return f"{spread.n} sample{'s' if spread.n != 1 else ''}"
 
 
 def _sampled(rows: Iterable[Any], name: str) -> tuple[list[float], Spread | None]:
@@ -202,13 +226,16 @@ def _config(config: Any) -> Iterator[str]:
 def _incidents(report: EngineReport) -> Iterator[str]:
     if report.incidents:
         yield "\nIncidents"
-    for incident in report.incidents[:40]:
-        when = incident.t or "-"
-        times = f" x{incident.count}" if incident.count > 1 else ""
-        yield f"  {incident.severity:<8}{when:<22}{incident.kind}{times}: {incident.message[:160]}"
-        yield f"  {'':<30}-> {incident.advice[:160]}"
-    if len(report.incidents) > 40:
-        yield f"  ... {len(report.incidents) - 40} more"
+    for incident in report.incidents[:_SHOWN]:
+        times = f", {incident.count} times" if incident.count > 1 else ""
+        yield from _told(f"  {incident.severity:<8} {clock(incident.t)}  {incident.kind}{times}: ", incident)
+    if len(report.incidents) > _SHOWN:
+        yield f"  ... {len(report.incidents) - _SHOWN} more (--csv incidents shows all)"
+
+
+def clock(t: str | None) -> str:
+    """A stamp for a person: what the log has of date and time, without what stands for what it lacks."""
+    return (t or "no time").removeprefix("--").removeprefix("T").replace("T", " ")
 
 
 def _diagnoses(report: EngineReport) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """What a cell's numbers mean: one definition a file, intervals, time series, and the evaluation of a cell.
 
 May import `crossover.client` (to read a recording), `crossover.audits` (to check a cell),
-`crossover.attribution`, `crossover.telemetry` and `crossover.logs.phases` (which samples of a log are stable); nothing
-here starts a process, opens a connection or imports a workflow engine.
+`crossover.attribution`, `crossover.telemetry`, and `phases` and `lines` of `crossover.logs` (which samples of a log are
+stable); nothing here starts a process, opens a connection or imports a workflow engine.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from crossover.logs.phases import ahead_of_prompt, slowest_sure
+from crossover.logs.lines import seconds_of
+from crossover.logs.phases import after_prefill, ahead_of_prompt, slowest_sure
 
 Record = Mapping[str, Any]
 
@@ -173,22 +174,15 @@ def _without_slowed(records: list[Record], suspects: set[int]) -> list[Record]:
 
 
 def _without_prefill_between(records: list[Record], batches: Sequence[Record]) -> list[Record]:
-    stamps = sorted(_stamp(batch) for batch in batches)
-    if not stamps:
+    times = sorted(filter(None, map(_seconds, batches)))
+    if not times:
         return records
-    kept = []
-    previous: dict[str, str] = {}
-    for record in records:
-        who, now = _engine_of(record), _stamp(record)
-        before = previous.get(who)
-        previous[who] = now
-        if before is not None and not any(before <= stamp <= now for stamp in stamps):
-            kept.append(record)
-    return kept
+    slowed = after_prefill(((_engine_of(record), _seconds(record)) for record in records), times)
+    return [record for place, record in enumerate(records) if place not in slowed]
 
 
-def _stamp(record: Record) -> str:
-    return str(record.get("t_outer") or record.get("t") or "")
+def _seconds(record: Record) -> float | None:
+    return seconds_of(record.get("t_outer") or record.get("t"))
 
 
 def _engine_of(record: Record) -> str:

@@ -28,7 +28,7 @@ METRICS_SOURCE = (
     "crossover.client.interpretation", "crossover.client.stream", "crossover.client.fields",
     "crossover.client.tokens", "crossover.client.findings", "crossover.client.fitness", "crossover.client.outcome",
     "crossover.client.tables", "crossover.client.reads", "crossover.client.framing", "crossover.client.spool",
-    "crossover.logs.phases",
+    "crossover.logs.phases", "crossover.logs.lines",
 )  # fmt: skip
 REPORT_SOURCE = (
     "crossover.report", "crossover.attribution", "crossover.statistics", "crossover.confounds"

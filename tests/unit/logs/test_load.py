@@ -30,11 +30,18 @@ def test_requests_that_wait_for_a_full_cache() -> None:
     )
     assert found.message.startswith("in 2 of 3 samples")
     assert "18 to 21 run, up to 43 wait" in found.message
+    (found,) = findings([rows[0], rows[0]])
+    assert "18 run, up to 43 wait" in found.message
 
 
 def test_prefill_that_keeps_requests_from_decoding() -> None:
-    """0.1 tokens a second over 2 requests is 0.05 each, 2.0 over 3 is 0.67; 30 over 3 is fine."""
-    rows = [row(6400.2, 0.1, 2, 0, 0.172), row(6399.4, 2.0, 3, 0, 0.195), row(100.0, 30.0, 3, 0, 0.2)]
+    """0.1 tokens a second over 2 requests is 0.05 each, 2.0 over 3 is 0.67; 60 over 2 and 30 over 3 are fine."""
+    rows = [
+        row(0.0, 60.0, 2, 0, 0.15),
+        row(6400.2, 0.1, 2, 0, 0.172),
+        row(6399.4, 2.0, 3, 0, 0.195),
+        row(100.0, 30.0, 3, 0, 0.2),
+    ]
     (found,) = findings(rows)
     assert (found.kind, found.count) == ("decode_starved", 2)
     assert "down to 0.05" in found.message
@@ -48,6 +55,8 @@ def test_prefill_that_keeps_requests_from_decoding() -> None:
         [row(0, 1000, 18, 0, 0.99), row(0, 1000, 18, 0, 0.99)],  # nobody waits
         [row(0, 1000, 18, 5, None), row(0, 1000, 18, 5, None)],  # the usage is not printed
         [row(0, 0.1, 2, 0, 0.1), row(0, 0.1, 2, 0, 0.1)],  # slow, but not for prefill
+        [row(9000, 0.1, 1, 0, 0.1), row(9000, 0.1, 1, 0, 0.1)],  # a request alone prefills its own prompt
+        [row(9000, 0.1, 2, 0, 0.1), row(9000, 0.1, 1, 0, 0.1), row(9000, 0.1, 2, 0, 0.1)],  # the first ones do too
     ],
 )
 def test_what_is_no_finding(rows: list[Interval]) -> None:

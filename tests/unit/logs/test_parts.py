@@ -227,6 +227,6 @@ def test_summary_is_readable() -> None:
     )
     text = summarise(report, "engine.log")
     assert "engine.log: vllm, 2 lines" in text
-    assert "decode tok/s" in text
+    assert "1000 .. 1000 tok/s (1 sample)" in text
     assert "slow_tokenizer" in text
     assert sparkline([0.0, 4.0, 8.0]) == "▁▅█"

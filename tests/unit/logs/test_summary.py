@@ -61,3 +61,33 @@ def test_one_engine_is_not_added_up() -> None:
 [2025-05-31 18:31:21 TP0] Decode batch. #running-req: 8, #token: 37217, token usage: 0.13, gen throughput (token/s): 100.00, #queue-req: 0
 """)
     assert not any("engines together" in line for line in lines)
+
+
+def test_the_failure_stands_first_and_long_lines_are_wrapped() -> None:
+    report = read_log(
+        [
+            "(EngineCore pid=9) ERROR 09-18 21:38:02 [core.py:1374] EngineCore failed to start.",
+            "(EngineCore pid=9) ERROR 09-18 21:38:02 [core.py:1374] ValueError: To serve at least one request with the model's max seq len (262144), (18.35 GiB KV cache is needed, which is larger than the available KV cache memory (8.72 GiB). Based on the available memory, the estimated maximum model length is 124512.",
+        ]
+    )
+    lines = summarise(report, "engine.log").split("\n")
+    assert lines[0] == "engine.log: vllm, 2 lines"
+    assert lines[1].startswith("FAILED  kv_too_small: a request of 262144 tokens needs 18.35 GiB of KV cache")
+    assert lines[2] == "    -> lower max-model-len to 124512 (the engine's estimate)"
+    assert max(len(line) for line in lines) <= 118
+    assert any(line.startswith("  error    09-18 21:38:02  engine_died: ") for line in lines)
+
+
+def test_figures_have_units_and_what_is_not_known_is_not_shown() -> None:
+    """Half of the cache is 50 %; the lines show no prefill batch, no request waits, and one sample is no plural."""
+    lines = summary_of("""
+[2025-05-31 18:31:21 TP0] Decode batch. #running-req: 8, #token: 37217, token usage: 0.50, gen throughput (token/s): 100.00, #queue-req: 0
+""")
+    assert value_of(lines, "KV cache usage").endswith("50 .. 50 % (1 sample)")
+    assert value_of(lines, "decode").endswith("100 .. 100 tok/s (1 sample)")
+    assert not any(line.strip().startswith(("prefill", "waiting")) for line in lines)
+
+
+def test_a_file_that_is_no_engine_log_is_told_so() -> None:
+    text = summarise(read_log(["Hello", "world"]), "notes.txt")
+    assert text.startswith("notes.txt: no engine recognised, 2 lines\n  no statement of vLLM or SGLang in it")

@@ -20,6 +20,9 @@ from crossover.logs.lines import Line
 from crossover.logs.model import Diagnosis
 from crossover.logs.table import LineKind, kind
 
+EVIDENCE = "evidence_"
+"""How the names of the rows that keep evidence begin."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -62,7 +65,7 @@ def _rule(entry: dict[str, Any]) -> Rule:
 def evidence_kinds() -> list[LineKind]:
     """The rows that keep the evidence lines."""
     return [
-        kind(f"evidence_{name}", entry["trigger"], entry["pattern"], _keeper(name), figure=False, joins=False)
+        kind(f"{EVIDENCE}{name}", entry["trigger"], entry["pattern"], _keeper(name), figure=False, joins=False)
         for name, entry in _document()["evidence"].items()
     ]
 
