@@ -348,3 +348,26 @@ def test_number_of_engines_grows_with_the_log() -> None:
     assert reader.report().startup.dp_size == 2
     reader.feed(decode(2, "DP2 TP2") + "\n")
     assert reader.finish().startup.dp_size == 3
+
+
+def test_decode_line_that_somebody_broke_after_a_comma() -> None:
+    """The queue was left out, so that nothing but the throughput says where the statement ends."""
+    broken = [
+        "Decode batch, #running-req: 1, #full token: 109, ... mamba num: 3,",
+        "  cuda graph: True, gen throughput (token/s): 2.94",
+    ]
+    rows = list(report_of(*broken, decode(20, "TP0", running=3)).decode_batches)
+    assert [(row.running, row.tokens, row.graph, row.decode_tok_s) for row in rows] == [
+        (1, 109, True, 2.94),
+        (3, 100, True, 50.0),
+    ]
+
+
+def test_what_somebody_left_out_at_the_end_is_no_line_that_was_not_read() -> None:
+    report = report_of(
+        "[2026-06-05 17:17:12] Prefill batch, #new-token: 256, #cached-token: 3584, token usage: 0.06, ...",
+        "[2026-06-05 17:17:19 TP0] Decode batch, #running-req: 1, #full token: 3840, full token usage: 0.06, ...",
+    )
+    assert [(row.new_tokens, row.cached_tokens) for row in report.prefill_batches] == [(256, 3584)]
+    assert [(row.tokens, row.kv_usage) for row in report.decode_batches] == [(3840, 0.06)]
+    assert report.unparsed == 0

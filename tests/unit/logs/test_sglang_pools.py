@@ -210,3 +210,8 @@ def test_cache_in_host_memory() -> None:
         "sglang",
     ).effective_config
     assert config["hierarchical_cache_gib"] == 140.0
+
+
+def test_tokens_with_separators() -> None:
+    report = report_of("[2026-09-10] KV Cache is allocated. #tokens: 123,456, K size: 2.12 GB, V size: 2.12 GB")
+    assert [(pool.tokens, pool.gib) for pool in report.pools] == [(123456, 4.24)]

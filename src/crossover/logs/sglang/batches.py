@@ -240,8 +240,10 @@ def _if_whole(handler: Callable[[Builder, Line, re.Match[str]], bool]) -> Callab
 
 # A pair is whole where another one follows, or where its value cannot go on: two decimals, or a word.
 _WHOLE_END = r"(?:(?:\.\d\d|: True|: False)(?= *$)|(?=,(?: |$)))"
+_LEFT_OUT = r"(?:, ?(?:\.{3},? ?)?$)?"
 # Where somebody shortened the line, any key may be the first.
 _ANY_KEY = r"(?:\.{3},? {1,4})?((?:#[a-z]|(?:full |swa |gpu )?token usage|mamba |accept |cuda graph|(?:input|gen) thr)"
+_PAIRS = _ANY_KEY + r".{0,2000}" + _WHOLE_END + ")" + _LEFT_OUT  # bounded, as lines may be glued by the thousand
 
 KINDS: tuple[LineKind, ...] = (
     kind(
@@ -258,9 +260,17 @@ KINDS: tuple[LineKind, ...] = (
         _if_whole(_on_decode),
     ),
     kind(
+        "decode_batch_broken",  # by hand, after a comma, and without the queue
+        "Decode batch",
+        r"Decode batch(?: \[\d+\])?()[.,] +(#running-req: .{0,2000}gen throughput \(token/s\): \d{1,12}\.\d\d)\s*$",
+        _on_decode,
+        figure=False,
+        instead_of="decode_batch",
+    ),
+    kind(
         "prefill_batch_cut",
         "Prefill batch",
-        r"Prefill batch(?: \[\d+\])?(?:\(mixed #running-req: (\d+)\))?[.,]? +" + _ANY_KEY + r".*" + _WHOLE_END + ")",
+        r"Prefill batch(?: \[\d+\])?(?:\(mixed #running-req: (\d+)\))?[.,]? +" + _PAIRS,
         _on_cut("prefill", _on_prefill),
         figure=False,
         joins=False,
@@ -269,7 +279,7 @@ KINDS: tuple[LineKind, ...] = (
     kind(
         "decode_batch_cut",
         "Decode batch",
-        r"Decode batch(?: \[\d+\])?()[.,] +" + _ANY_KEY + r".*" + _WHOLE_END + ")",
+        r"Decode batch(?: \[\d+\])?()[.,] +" + _PAIRS,
         _on_cut("decode", _on_decode),
         figure=False,
         joins=False,

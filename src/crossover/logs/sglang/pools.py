@@ -25,7 +25,7 @@ def _kv(builder: Builder, line: Line, match: re.Match[str]) -> None:
     if match["dtype"] and not at.pool_seen:  # what comes after the first one may be the draft's
         builder.configure({"kv_cache_dtype": cache_dtype(match["dtype"])})
     at.pool_seen = True
-    tokens = int(match["tokens"]) if match["tokens"] else None
+    tokens = int(match["tokens"].replace(",", "")) if match["tokens"] else None
     reserved = match["state"].startswith("VA")
     at.kv.append(KvLine((match["label"] or "").lower(), tokens, _gib(match), reserved))
 
@@ -118,7 +118,7 @@ KINDS: tuple[LineKind, ...] = (
         "kv_cache",
         ("KV Cache is allocated", "KV Cache VA upper bound"),
         r"(?:\b(?P<label>Full|SWA) )?KV Cache (?P<state>is allocated|VA upper bound)[. ]{0,6}"
-        rf"(?:dtype: (?P<dtype>[\w.]+), )?(?:#tokens: (?P<tokens>\d{{1,15}}), )?{_GIB}",
+        rf"(?:dtype: (?P<dtype>[\w.]+), )?(?:#tokens: (?P<tokens>\d{{1,3}}(?:,\d{{3}}){{1,4}}|\d{{1,15}}), )?{_GIB}",
         _kv,
     ),
     kind(

@@ -288,7 +288,7 @@ KINDS: tuple[LineKind, ...] = (
         "load_end",
         "Load weight end",
         r"Load weight end\.? (?:Committed real weights after CUDA graph capture in (\d+\.\d+) s"
-        r"|.*?(?:avail mem|mem usage)=\d+\.\d+ ?GB(?:, mem usage=-?\d+\.\d+ ?GB)?)",
+        r"|.{0,600}?(?:avail mem|mem usage)=\d+\.\d+ ?GB(?:, mem usage=-?\d+\.\d+ ?GB)?)",
         _load_end,
     ),
     kind(
