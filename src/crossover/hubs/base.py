@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ CACHE_VARIABLE = "CROSSOVER_CACHE"
 COMMIT = re.compile(r"[0-9a-f]{40}")
 REPO = re.compile(r"[\w.-]+(/[\w.-]+)?")
 PARTS = ("weights", "tokenizer")
+_TOKEN = re.compile(r"[!-~]+")
 
 
 class HubError(CrossoverError):
@@ -115,6 +117,23 @@ def check_name(name: str) -> str:
     if not name or path.is_absolute() or ".." in path.parts or "\\" in name:
         raise HubError("corrupt", f"the hub lists a file named {name!r}, which would leave its folder")
     return name
+
+
+def token_from(*variables: str) -> str | None:
+    """Returns the token in the first of these environment variables that is set, None without one.
+
+    Ends of lines around it, as files and secret stores add them, are no part of it.
+
+    Raises:
+        HubError: what is there is no token. It is not shown, and not sent: a client would show it in its error.
+    """
+    for variable in variables:
+        token = os.environ.get(variable, "").strip()
+        if token and not _TOKEN.fullmatch(token):
+            raise HubError("refused", f"{variable} holds blanks or signs that no token has; set it again")
+        if token:
+            return token
+    return None
 
 
 def no_room(subject: str) -> HubError:

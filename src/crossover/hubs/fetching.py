@@ -287,8 +287,12 @@ class _Fetch:
         raise AssertionError("unreachable")
 
     def _check_loadable(self, names: Sequence[str]) -> None:
-        broken = safetensors.faults(self.place.staging, names)
-        if broken and self.snapshot.part == "weights":
+        staging = self.place.staging
+        if self.snapshot.part == "weights":
+            broken = safetensors.faults(staging, names)
+        else:
+            broken = list(safetensors.pointer_faults(staging, names).values())
+        if broken:
             raise HubError(
                 "unloadable",
                 f"{self.snapshot}: as published these weights cannot be loaded: {'; '.join(broken[:3])}; "

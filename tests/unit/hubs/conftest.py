@@ -21,7 +21,7 @@ def cache(tmp_path, monkeypatch):
     """An empty cache of our own; no token, no login of the user's."""
     monkeypatch.setenv("CROSSOVER_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for variable in ("HF_TOKEN", "MODELSCOPE_API_TOKEN", "HF_HUB_OFFLINE"):
+    for variable in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "MODELSCOPE_API_TOKEN", "HF_HUB_OFFLINE"):
         monkeypatch.delenv(variable, raising=False)
     return tmp_path / "cache"
 

@@ -44,7 +44,10 @@ WHOLE = raw(json.dumps({"a": tensor(0, 3), "b": tensor(3, 10), "__metadata__": {
         (raw(b"{"), "not that of a safetensors file"),
         (raw(b'{"a": {"dtype": "U8"}}'), "not that of a safetensors file"),
         (raw(b"{}"), None),
-        (b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 5\n", "cannot hold its header"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 5\n",
+            "a Git LFS pointer in place of the file",
+        ),
     ],
 )
 def test_a_file_must_be_as_long_as_its_header_says(tmp_path, content, fault):
@@ -74,6 +77,29 @@ def test_shards_are_counted(tmp_path):
         "model: 2 of 3 shards are there",
     ]
     assert "sub/x.safetensors.index.json" in names
+
+
+def test_shards_of_another_series_that_no_index_names_do_no_harm(tmp_path):
+    for name in ("model-00001-of-00001.safetensors", "model-00002-of-00007.safetensors"):
+        (tmp_path / name).write_bytes(WHOLE)
+    names = manifest.visible_files(tmp_path)
+    assert safetensors.faults(tmp_path, names) == ["model: 1 of 7 shards are there"]
+    index = {"weight_map": {"a": "model-00001-of-00001.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert safetensors.faults(tmp_path, manifest.visible_files(tmp_path)) == []
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "tiktoken.model", "sub/pytorch_model.bin"])
+def test_a_pointer_of_git_lfs_is_no_file_whatever_its_name(tmp_path, name):
+    """As after `git clone` without its extension, or an upload of such a clone: right digests, and nothing in them."""
+    (tmp_path / "sub").mkdir()
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"ab" * 32 + b"\nsize 2361372\n"
+    (tmp_path / name).write_bytes(pointer)
+    (tmp_path / "README.md").write_bytes(pointer + bytes(1024))  # a text about pointers
+    (fault,) = safetensors.faults(tmp_path, [name, "README.md"])
+    assert fault.startswith(f"{name}: a Git LFS pointer in place of the file")
+    with pytest.raises(CrossoverError, match=r"these weights cannot be loaded: .*Git LFS pointer"):
+        local.describe_folder(tmp_path)
 
 
 def test_digests_are_those_of_other_programs(tmp_path):

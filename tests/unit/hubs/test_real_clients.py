@@ -111,6 +111,49 @@ def test_slow_is_no_error(hub, name):
     arrives(hub, name)
 
 
+def test_an_endpoint_may_end_with_a_slash(hub, name, monkeypatch):
+    monkeypatch.setenv({"huggingface": "HF_ENDPOINT", "modelscope": "MODELSCOPE_ENDPOINT"}[name], f"{hub.url}/")
+    ours = hubs.get_hub(name)
+    assert ours.resolve(REPO, ours.default_branch) == COMMIT
+    arrives(hub, name)
+
+
+@pytest.mark.parametrize("around", ["{}\n", " {}\r\n"])
+def test_a_token_with_the_end_of_a_line_is_that_token(hub, name, monkeypatch, around):
+    """As a secret store or `$(cat file)` of another shell gives it."""
+    hub.repositories[REPO].gated = True
+    hub.token = "canary-4f1d9e6b"
+    monkeypatch.setenv(TOKENS[name], around.format(hub.token))
+    arrives(hub, name)
+
+
+@pytest.mark.parametrize("token", ["canary 4f1d9e6b", "canary\r\nX-Y: 4f1d9e6b", "canary-4f1d9e6b-ä"])
+def test_what_is_no_token_is_told_and_not_shown(hub, name, monkeypatch, token):
+    monkeypatch.setenv(TOKENS[name], token)
+    line = fails(hub, name, "refused")
+    assert f"{TOKENS[name]} holds blanks or signs that no token has; set it again" in line
+    assert "canary" not in line
+    assert hub.asked == []
+
+
+def test_the_older_name_of_a_token_counts_where_the_newer_one_is_not_set(hub, monkeypatch):
+    hub.repositories[REPO].gated = True
+    hub.token = "canary-4f1d9e6b"
+    monkeypatch.setenv("HUGGING_FACE_HUB_TOKEN", hub.token)
+    arrives(hub, "huggingface")
+    monkeypatch.setenv("HF_TOKEN", "of-somebody-else")
+    shutil.rmtree(place_of(Snapshot("huggingface", REPO, COMMIT)).folder)
+    assert "HF_TOKEN" in fails(hub, "huggingface", "gated")
+
+
+def test_a_pointer_in_place_of_a_file_is_told_for_the_tokenizer_alone_too(hub, name):
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"ab" * 32 + b"\nsize 2361372\n"
+    hub.repositories[REPO].commits[COMMIT] = {"tokenizer.json": pointer, "config.json": b"{}"}
+    with pytest.raises(HubError, match=r"tokenizer\.json: a Git LFS pointer in place of the file") as raised:
+        hubs.fetch(Snapshot(name, REPO, COMMIT, "tokenizer"), lambda line: None)
+    assert raised.value.kind == "unloadable"
+
+
 def test_a_gated_repository_wants_a_token_which_reaches_no_file(hub, name, monkeypatch, tmp_path, said):
     hub.repositories[REPO].gated = True
     hub.token = "canary-4f1d9e6b"

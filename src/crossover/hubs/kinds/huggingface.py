@@ -32,7 +32,7 @@ from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 from huggingface_hub.utils.tqdm import disable_progress_bars, tqdm
 
 from crossover.errors import is_full
-from crossover.hubs.base import GarbledError, HubError, RemoteFile, check_name, no_room
+from crossover.hubs.base import GarbledError, HubError, RemoteFile, check_name, no_room, token_from
 
 # Below the folder of the files; hidden, so that no file of the repository can have the same path.
 UNDER_WAY = Path(".cache", "under-way")
@@ -41,7 +41,8 @@ LARGEST_BY_RANGE_BYTES = constants.MAX_HTTP_DOWNLOAD_SIZE
 
 
 class HuggingFace:
-    """See `crossover.hubs.base.Hub`. HF_ENDPOINT and HF_TOKEN are read at each call; a stored login is not used."""
+    """See `crossover.hubs.base.Hub`. HF_ENDPOINT and HF_TOKEN (HUGGING_FACE_HUB_TOKEN, its older name) are read at
+    each call; a stored login is not used."""
 
     name = "huggingface"
     token_variable = "HF_TOKEN"
@@ -115,11 +116,12 @@ def _in_one_go(repo: str, commit: str, file: RemoteFile, folder: Path, again: bo
 
 
 def _endpoint() -> str | None:
-    return os.environ.get("HF_ENDPOINT") or None
+    # A path is added to it as it stands, and an empty folder in an address is another address.
+    return os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or None
 
 
 def _token() -> str | bool:
-    return os.environ.get(HuggingFace.token_variable) or False
+    return token_from(HuggingFace.token_variable, "HUGGING_FACE_HUB_TOKEN") or False
 
 
 def _remote(entry: RepoFile) -> RemoteFile:

@@ -14,7 +14,7 @@ from threading import Event
 import requests
 
 from crossover.errors import is_full
-from crossover.hubs.base import COMMIT, GarbledError, HubError, RemoteFile, check_name, no_room
+from crossover.hubs.base import COMMIT, GarbledError, HubError, RemoteFile, check_name, no_room, token_from
 from crossover.hubs.cache import cache_root
 
 # Read by the client, or by its tqdm, when first imported; there is no other switch. A bar for every file is not drawn.
@@ -39,6 +39,7 @@ from modelscope_hub.errors import (
 )
 
 _TIMEOUT_S = 30.0
+_PART_OF_COMMIT = re.compile(r"[0-9a-f]{6,39}")
 # Of a line of git's listing of references: `LENGTH COMMIT NAME`.
 _REFERENCE = re.compile(rb"[0-9a-f]{4}([0-9a-f]{40}) (refs/[^\s\0]+)")
 
@@ -59,7 +60,8 @@ class ModelScope:
         commit = references.get(f"refs/heads/{revision}") or references.get(f"refs/tags/{revision}^{{}}")
         commit = commit or references.get(f"refs/tags/{revision}")
         if commit is None:
-            raise HubError("missing", f"modelscope: {repo} has no branch or tag `{revision}`")
+            whole = "; a commit is written with all its 40 digits" if _PART_OF_COMMIT.fullmatch(revision) else ""
+            raise HubError("missing", f"modelscope: {repo} has no branch or tag `{revision}`{whole}")
         return commit
 
     def files(self, repo: str, commit: str) -> list[RemoteFile]:
@@ -98,7 +100,7 @@ class ModelScope:
 
 def _config() -> HubConfig:
     kept = cache_root() / "clients" / "modelscope"
-    token = os.environ.get(ModelScope.token_variable, "")
+    token = token_from(ModelScope.token_variable) or ""
     return HubConfig(cache_dir=kept / "cache", config_dir=kept / "config", token=token)
 
 
