@@ -371,3 +371,9 @@ def test_what_somebody_left_out_at_the_end_is_no_line_that_was_not_read() -> Non
     assert [(row.new_tokens, row.cached_tokens) for row in report.prefill_batches] == [(256, 3584)]
     assert [(row.tokens, row.kv_usage) for row in report.decode_batches] == [(3840, 0.06)]
     assert report.unparsed == 0
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu", "npu", "xpu", "musa"])
+def test_graphs_have_another_name_on_each_device(device: str) -> None:
+    lines = [decode(second, "TP0").replace("cuda graph", f"{device} graph") for second in (1, 2, 3)]
+    assert [row.graph for row in report_of(*lines).decode_batches] == [True] * 3

@@ -29,11 +29,6 @@ _SHARED = {
     "#queue-req": ("queued", _INT),
     "token usage": ("kv_usage", _FLOAT),
     "full token usage": ("kv_usage", _FLOAT),
-    "cuda graph": ("graph", _BOOL),
-    "cpu graph": ("graph", _BOOL),
-    "npu graph": ("graph", _BOOL),
-    "xpu graph": ("graph", _BOOL),
-    "hip graph": ("graph", _BOOL),
     "graph": ("graph", _BOOL),
 }
 _PREFILL = _SHARED | {
@@ -94,7 +89,8 @@ class Layout:
         values = self._blank.copy()
         self._order, self._readers = [], []
         for match in islice(_PAIR.finditer(body), _MOST_PAIRS):
-            field, pattern = self._names.get(match[1], ("", ""))
+            name = "graph" if match[1].endswith(" graph") else match[1]  # cuda, cpu, npu, musa, ...
+            field, pattern = self._names.get(name, ("", ""))
             valued = re.compile(pattern).match(body, match.start(3)) if field else None
             key = re.escape(match[1]) + (": ?+" if match[2][:1] == ":" else " ")
             if field and valued is None:  # only lines that are broken in the same way have this layout
@@ -242,7 +238,9 @@ def _if_whole(handler: Callable[[Builder, Line, re.Match[str]], bool]) -> Callab
 _WHOLE_END = r"(?:(?:\.\d\d|: True|: False)(?= *$)|(?=,(?: |$)))"
 _LEFT_OUT = r"(?:, ?(?:\.{3},? ?)?$)?"
 # Where somebody shortened the line, any key may be the first.
-_ANY_KEY = r"(?:\.{3},? {1,4})?((?:#[a-z]|(?:full |swa |gpu )?token usage|mamba |accept |cuda graph|(?:input|gen) thr)"
+_ANY_KEY = (
+    r"(?:\.{3},? {1,4})?((?:#[a-z]|(?:full |swa |gpu )?token usage|mamba |accept |[a-z]{2,8} graph|(?:input|gen) thr)"
+)
 _PAIRS = _ANY_KEY + r".{0,2000}" + _WHOLE_END + ")" + _LEFT_OUT  # bounded, as lines may be glued by the thousand
 
 KINDS: tuple[LineKind, ...] = (

@@ -18,7 +18,7 @@ from crossover.logs.table import OUTER, LineKind, Part, Usual, record_rows
 
 _HEAD = OUTER + r"\[(?P<t>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?P<rank>(?: [A-Z_]{2,8}\d{1,4}){0,6})\] "
 _INT, _FLOAT = r"\d{1,15})", r"\d{1,12}\.\d\d)"
-_GRAPH = r"(?:cuda|cpu|npu|xpu|hip) graph: (?P<graph>True|False)"
+_GRAPH = r"[a-z]{2,8} graph: (?P<graph>True|False)"
 
 
 def _ranks(tags: Sequence[str]) -> Iterable[Any]:
