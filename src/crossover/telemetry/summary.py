@@ -64,15 +64,20 @@ class Window:
         return pd.to_numeric(self.samples[column]).to_numpy(dtype=float)
 
     def rate(self, column: str) -> np.ndarray:
-        """Returns how fast a running total grew before each sample, per second."""
+        """Returns how fast a running total grew before each sample, per second; NaN where it was begun anew."""
         total = self.gauge(column)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(self.step_s > 0, np.diff(total, prepend=np.nan) / self.step_s, np.nan)
+            grown = np.where(self.step_s > 0, np.diff(total, prepend=np.nan) / self.step_s, np.nan)
+        return np.where(grown < 0, np.nan, grown)
 
     def mean(self, values: np.ndarray) -> float | None:
         """Returns the mean of values over the window, each weighted with its time; None where there are none."""
         known = ~np.isnan(values) & (self.weight_s > 0)
         return float(np.average(values[known], weights=self.weight_s[known])) if known.any() else None
+
+    def known_s(self, values: np.ndarray) -> float:
+        """Returns how much of the window values are known for."""
+        return float(self.weight_s[~np.isnan(values)].sum())
 
     def spread(self, values: np.ndarray) -> dict[str, float] | None:
         """Returns mean, min and max of values over the window, None where there are none."""
@@ -167,15 +172,19 @@ def _side(window: Window, name: str) -> dict[str, Any]:
 
 def _gpu(window: Window, described: Mapping[str, Any]) -> dict[str, Any]:
     prefix = f"gpu{described['index']}"
-    held = window.gauge(f"{prefix}_server")
+    held, others = window.gauge(f"{prefix}_server"), window.gauge(f"{prefix}_others")
     inside = window.weight_s > 0
-    bits = np.nan_to_num(window.gauge(f"{prefix}_throttle")).astype(np.int64)
+    told = window.gauge(f"{prefix}_throttle")
+    bits = np.nan_to_num(told).astype(np.int64)
     throttled = {name: window.share((bits & bit) > 0) for name, bit in THROTTLE_REASONS.items()}
     return {
         **described,
         "server": None if np.isnan(held[inside]).all() else bool(np.nanmax(held[inside]) > 0),
+        "others": None if np.isnan(others[inside]).all() else int(np.nanmax(others[inside])),
         **{name: window.spread(window.gauge(f"{prefix}_{name}")) for name in _GAUGES},
-        "throttled": {name: share for name, share in throttled.items() if share > 0},
+        "throttled": None
+        if np.isnan(told[inside]).all()
+        else {name: share for name, share in throttled.items() if share > 0},
     }
 
 
@@ -184,6 +193,9 @@ def _used(gpus: list[dict[str, Any]], missing: list[str]) -> list[dict[str, Any]
     used = [gpu for gpu in gpus if gpu["server"]]
     if gpus and not used:
         missing.append("the driver does not tell which GPUs the server uses, so power and energy are of all of them")
+    divided = ", ".join(str(gpu["index"]) for gpu in used or gpus if gpu.get("mig"))
+    if divided:
+        missing.append(f"GPU {divided} is divided (MIG); power, energy and clocks are those of the whole GPU")
     return used or gpus
 
 
@@ -201,23 +213,30 @@ def _energy(window: Window, used: list[dict[str, Any]], missing: list[str]) -> f
     if window.covered_s < WANTED_COVERAGE * window.length_s:
         missing.append(f"no energy: the samples cover {window.covered_s:.1f} s of {window.length_s:.1f} s")
         return None
-    watts = []
+    total_w = 0.0
     for gpu in used:
-        counted = window.mean(window.rate(f"gpu{gpu['index']}_energy_j"))
-        sampled = window.mean(window.gauge(f"gpu{gpu['index']}_power_w"))
-        watts.append(sampled if counted is None else counted)
-    known = [watt for watt in watts if watt is not None]
-    if len(known) < len(used):
-        missing.append("no energy: a GPU tells neither its power nor its energy")
-        return None
-    return sum(known) * window.length_s
+        counted = window.rate(f"gpu{gpu['index']}_energy_j")
+        sampled = window.gauge(f"gpu{gpu['index']}_power_w")
+        mean_w = window.mean(counted)
+        # A counter that stands still while power is drawn is none.
+        if not mean_w or window.known_s(counted) < WANTED_COVERAGE * window.length_s:
+            mean_w, counted = window.mean(sampled), sampled
+        if mean_w is None:
+            missing.append("no energy: a GPU tells neither its power nor its energy")
+            return None
+        if (known_s := window.known_s(counted)) < WANTED_COVERAGE * window.length_s:
+            missing.append(f"no energy: GPU {gpu['index']} told it for {known_s:.1f} s of {window.length_s:.1f} s")
+            return None
+        total_w += mean_w
+    return total_w * window.length_s
 
 
 def _incidents(used: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns one incident for each reason that held the clocks of the server's GPUs down."""
-    found = []
+    """Returns one incident for each reason that held the clocks of the server's GPUs down, and one for processes that
+    shared these GPUs with it."""
+    found = _shared(used)
     for reason in THROTTLE_REASONS:
-        shares = {gpu["index"]: gpu["throttled"][reason] for gpu in used if reason in gpu["throttled"]}
+        shares = {gpu["index"]: gpu["throttled"][reason] for gpu in used if reason in (gpu["throttled"] or {})}
         if shares:
             most = max(shares.values())
             which = ", ".join(str(index) for index in sorted(shares))
@@ -234,3 +253,21 @@ def _incidents(used: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 }
             )
     return found
+
+
+def _shared(used: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    # Where the server's own processes are not among those that the driver tells, others cannot be told from them.
+    shared = {gpu["index"]: gpu["others"] for gpu in used if gpu["server"] and gpu.get("others")}
+    if not shared:
+        return []
+    which = ", ".join(str(index) for index in sorted(shared))
+    return [
+        {
+            "kind": "gpu_shared",
+            "reason": "other_processes",
+            "severity": "warning",
+            "count": len(shared),
+            "message": f"up to {max(shared.values())} processes of somebody else were on GPU {which} with the server",
+            "advice": "`nvidia-smi` names them; end them, and repeat the cell",
+        }
+    ]

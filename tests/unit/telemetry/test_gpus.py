@@ -59,6 +59,8 @@ def test_a_reading_has_our_units_and_none_where_a_gpu_cannot_tell():
         **{f"gpu{i}_throttle": 4 for i in (0, 1)},
         "gpu0_server": 0,
         "gpu1_server": 1,
+        "gpu0_others": 1,
+        "gpu1_others": 0,
     }
 
 
@@ -69,7 +71,44 @@ def test_the_newer_name_of_the_throttle_call_is_preferred():
 
 def test_gpus_are_described():
     described = Gpus(fake_nvml(1)).describe()
-    assert described == [{"index": 0, "name": "NVIDIA B300", "uuid": "GPU-0", "power_limit_w": 1100.0}]
+    assert described == [{"index": 0, "name": "NVIDIA B300", "uuid": "GPU-0", "power_limit_w": 1100.0, "mig": None}]
+    divided = Gpus(fake_nvml(1, nvmlDeviceGetMigMode=lambda handle: [1, 1])).describe()
+    assert divided[0]["mig"] is True
+
+
+def test_calls_that_the_driver_does_not_have_are_made_by_their_older_name():
+    """The bindings are newer than the driver: they raise errors that are none of NVML's own."""
+
+    class NVMLLibraryMismatchError(Exception):
+        pass
+
+    def unknown(handle):
+        raise NVMLLibraryMismatchError("Unversioned function called")
+
+    nvml = fake_nvml(
+        1,
+        nvmlDeviceGetCurrentClocksEventReasons=unknown,
+        nvmlDeviceGetComputeRunningProcesses=unknown,
+        nvmlDeviceGetComputeRunningProcesses_v2=lambda handle: [SimpleNamespace(pid=7), SimpleNamespace(pid=8)],
+    )
+    row = Gpus(nvml).read({7})
+    assert (row["gpu0_throttle"], row["gpu0_server"], row["gpu0_others"]) == (4, 1, 1)
+    nvml.nvmlDeviceGetComputeRunningProcesses_v2 = unknown
+    row = Gpus(nvml).read({7})
+    assert (row["gpu0_power_w"], row["gpu0_server"], row["gpu0_others"]) == (700.5, None, None)
+
+
+def test_a_gpu_that_is_lost_does_not_hide_the_others():
+    def handle(index):
+        if index == 0:
+            raise NvmlError("GPU is lost")
+        return index
+
+    gpus = Gpus(fake_nvml(2, nvmlDeviceGetHandleByIndex=handle))
+    assert [gpu["index"] for gpu in gpus.describe()] == [1]
+    assert gpus.read(set())["gpu1_power_w"] == 700.5
+    with pytest.raises(NoGpusError, match="shows none of its GPUs"):
+        Gpus(fake_nvml(1, nvmlDeviceGetHandleByIndex=handle))
 
 
 def test_why_there_are_no_figures(monkeypatch):

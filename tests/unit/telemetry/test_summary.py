@@ -114,3 +114,44 @@ def test_throttling_is_an_incident_with_its_share_of_the_time():
             "clocks held down (hardware thermal) on GPU 0, for up to 25.0 % of the cell",
         ),
     ]
+
+
+def test_a_counter_that_begins_anew_or_stands_still_is_no_energy():
+    header = {**HEADER, "gpus": GPUS[:1], "no_gpus": None}
+    # A driver that is loaded again: 600 J a second, but for the second in which the counter fell.
+    anew = [1000.0, 1600.0, 2200.0, 50.0, *(50.0 + 600 * more for more in range(1, 18))]
+    found = summarise(header, samples(range(21), **gpu(0, 21, energy_j=anew)), at(0), at(20))
+    assert found["energy_j"] == pytest.approx(12000)  # 600 W x 20 s
+    still = summarise(header, samples(range(3), **gpu(0, 3, energy_j=[7.0, 7.0, 7.0])), at(0), at(2))
+    assert still["energy_j"] == pytest.approx(1200)  # of the power, 600 W x 2 s
+
+
+def test_energy_of_a_gpu_that_was_lost_on_the_way_is_withheld():
+    header = {**HEADER, "gpus": GPUS[:1], "no_gpus": None}
+    power = [600.0] * 6 + [None] * 5
+    found = summarise(header, samples(range(11), **gpu(0, 11, power_w=power)), at(0), at(10))
+    assert found["energy_j"] is None
+    assert "no energy: GPU 0 told it for 5.0 s of 10.0 s" in found["missing"]
+
+
+def test_somebody_else_on_the_servers_gpus_is_an_incident():
+    header = {**HEADER, "gpus": GPUS, "no_gpus": None}
+    shared = samples(range(3), **gpu(0, 3, others=[0, 2, 1]), **gpu(1, 3, server=0, others=5))
+    (incident,) = summarise(header, shared, at(0), at(2))["incidents"]
+    assert (incident["kind"], incident["severity"], incident["count"]) == ("gpu_shared", "warning", 1)
+    assert incident["message"] == "up to 2 processes of somebody else were on GPU 0 with the server"
+    # In a container of our own the driver's process ids say nothing.
+    unknown = samples(range(3), **gpu(0, 3, server=0, others=1), **gpu(1, 3, server=0, others=1))
+    assert summarise(header, unknown, at(0), at(2))["incidents"] == []
+
+
+def test_a_divided_gpu_is_told():
+    header = {**HEADER, "gpus": [{**GPUS[0], "mig": True}], "no_gpus": None}
+    found = summarise(header, samples(range(3), **gpu(0, 3)), at(0), at(2))
+    assert "GPU 0 is divided (MIG); power, energy and clocks are those of the whole GPU" in found["missing"]
+
+
+def test_throttling_that_a_gpu_does_not_tell_is_not_none():
+    header = {**HEADER, "gpus": GPUS[:1], "no_gpus": None}
+    found = summarise(header, samples(range(3), **gpu(0, 3, throttle=None)), at(0), at(2))
+    assert found["gpus"][0]["throttled"] is None

@@ -89,12 +89,12 @@ def _cost(context: Context, cell: Cell) -> Datum:
 
 
 def _throttled(context: Context, cell: Cell) -> Datum:
-    used = _used(cell)
+    used = [gpu for gpu in _used(cell) if gpu.get("throttled") is not None]
     if not used:
         return Datum(ABSENT, tone="quiet")
     worst: dict[str, float] = {}
     for gpu in used:
-        for reason, share in (gpu.get("throttled") or {}).items():
+        for reason, share in gpu["throttled"].items():
             worst[reason] = max(share, worst.get(reason, 0.0))
     if not worst:
         return Datum("no", 0.0)
