@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from crossover.logs.builder import Builder
 from crossover.logs.diagnoses import diagnose
+from crossover.logs.incidents import Told
 from crossover.logs.load import findings
 from crossover.logs.model import Diagnosis, EngineReport, Incident, Startup
 from crossover.logs.verdict import no_start, with_causes, without_death
@@ -42,10 +43,10 @@ def assemble(reader: LogReader) -> EngineReport:
     if table is not None and chosen.engine is not None:
         table.finish(chosen)
     found = diagnose({**shared.evidence, **chosen.evidence}, chosen.config)
-    numbered = _numbered(chosen, shared)
-    incidents, failure = with_causes(numbered, shared)
+    told = _told(chosen, shared)
+    incidents, failure = with_causes(told, shared)
     if failure is None or (not chosen.dead and not shared.dead and (chosen.ready_seen or shared.ready_seen)):
-        failure = without_death(numbered, chosen, shared)
+        failure = without_death(told, chosen, shared)
     incidents += _diagnosed(found, {incident.kind for incident in incidents})
     incidents += findings(chosen.intervals)
     if (ended := no_start(chosen, shared, incidents, reader.lines)) is not None:
@@ -111,12 +112,11 @@ def startup_of(chosen: Builder, shared: Builder) -> Startup:
     return Startup(**facts)
 
 
-def _numbered(chosen: Builder, shared: Builder) -> list[tuple[int, Incident]]:
-    """(line number, incident) in the order of the log; what both the engine's rows and the shared ones tell is one."""
-    found = sorted(chosen.incidents.report() + shared.incidents.report(), key=lambda item: item[0])
-    told: dict[tuple[int, str], tuple[int, Incident]] = {}
-    for number, incident in found:
-        told.setdefault((number, incident.kind), (number, incident))
+def _told(chosen: Builder, shared: Builder) -> list[Told]:
+    """All incidents in the order of the log; what both the engine's rows and the shared ones tell is one."""
+    told: dict[tuple[int, str], Told] = {}
+    for one in sorted(chosen.incidents.told() + shared.incidents.told(), key=lambda one: one.first):
+        told.setdefault((one.first, one.incident.kind), one)
     return list(told.values())
 
 

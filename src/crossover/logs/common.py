@@ -319,6 +319,20 @@ KINDS = (
         joins=False,
     ),
     kind(
+        "step_timeout",
+        ("RPC call to ", "RayChannelTimeoutError: "),
+        r"RPC call to \w{1,60} timed out|RayChannelTimeoutError: ",
+        failure(
+            Kind.STALLED,
+            "a step did not end in time: look at what the workers did last (compiling, a collective, a dead rank); a "
+            "step that is rightly so long needs a longer limit (VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS, "
+            "RAY_CGRAPH_get_timeout)",
+            key="step",
+        ),
+        figure=False,
+        joins=False,
+    ),
+    kind(
         "killed",
         ("exit code -9", "exit code: -9", "exitcode=-9", "exitcode: -9", "SIGKILL", "exit code 137"),
         r"exit ?code:?[ =](?:-9\b|137\b)|exitcode=-9|signal 9 \(SIGKILL\)",

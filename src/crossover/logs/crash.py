@@ -25,8 +25,12 @@ _FOLLOWS = re.compile(
 )
 _ERRORS = 500
 _NEAR_LINES = 2000
+_BESIDE = 8  # lines from a frame to the exception: its source, and marks below it
 _KILLED = re.compile(r"Failed core proc\(s\): \{\}")
-_CODES = re.compile(r"Failed core proc\(s\): \{[^}\n]{0,400}?: (-?\d{1,3})\b|died, exit code: (-?\d{1,3})\b")
+_CODES = re.compile(
+    r"Failed core proc\(s\): \{[^}\n]{0,400}?: (-?\d{1,3})\b|exit ?code[:=]? ?(-?\d{1,3})\b"
+    r"|terminated with (-?\d{1,3})\b"
+)
 
 
 _ORIGINAL = re.compile(r"find the original error: (\w[^\n]{2,300})")
@@ -38,7 +42,16 @@ def remember_error(builder: Builder, line: Line, error: str) -> None:
         return
     errors: deque[tuple[int, bool, str]] = builder.facts.setdefault("errors", deque(maxlen=_ERRORS))
     frontend = (line.process or "").lower().startswith(("apiserver", "rustfrontend"))
+    number, place = builder.facts.get("frame", (-_BESIDE, ""))
+    if ":" not in error and line.number - number < _BESIDE:
+        error = f"{error} ({place})"  # an exception without a text tells at least where it was raised
     errors.append((line.number, frontend, error))
+
+
+def frame(builder: Builder, line: Line, match: re.Match[str]) -> bool:
+    """A frame of a traceback: the last one before an exception is where it was raised."""
+    builder.facts["frame"] = (line.number, f"{match[1]}:{match[2]}, in {match[3]}")
+    return False
 
 
 def root_cause(builder: Builder, after: int, before: int) -> tuple[int, str] | None:
@@ -53,7 +66,8 @@ def root_cause(builder: Builder, after: int, before: int) -> tuple[int, str] | N
         own = own or [(number, text) for number, _, text in some]
         if own:
             first = next((error for error in own if not _FOLLOWS.search(error[1])), own[0])
-            return next((error for error in own if error[1].startswith(f"{first[1]}: ")), first)
+            bare = first[1].partition(" (")[0]
+            return next((error for error in own if error[1].startswith(f"{bare}: ")), first)
     return None
 
 
@@ -73,14 +87,21 @@ def _advice(text: str) -> str | None:
             "no root cause in this log: an empty list of failed processes means killed from outside; check the exit "
             "code (137 = out of host memory) and the kernel log"
         )
+    return advice_of_code(text)
+
+
+def advice_of_code(text: str) -> str | None:
+    """Returns what the exit code in a text says of the end of a process; a shell counts signals from 128 on."""
     codes = _CODES.search(text)
-    return _SIGNALS.get(int(codes[1] or codes[2])) if codes else None
+    if codes is None:
+        return None
+    code = int(next(filter(None, codes.groups())))
+    return _SIGNALS.get(128 - code if code > 128 else code)
 
 
 _SIGNALS = {
     -15: "terminated from outside (signal 15): a stop, or a supervisor that did not wait longer",
     -9: "killed from outside (signal 9): out of host memory most likely; look at the kernel log",
-    137: "killed from outside (signal 9): out of host memory most likely; look at the kernel log",
     -6: "the process aborted itself (signal 6): look for a watchdog or a failed check above",
     -11: "the process crashed in native code (signal 11): look for the last kernel or library that it called",
     -7: "a bus error (signal 7): shared memory is too small most likely (--shm-size or --ipc=host)",

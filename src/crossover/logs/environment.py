@@ -156,13 +156,18 @@ KINDS = (
             "No such file or directory: 'nvcc'",
             "command not found",
             "nvcc: not found",
+            "operator torchvision::",
+            "'_OpNamespace' '",
+            "Form data requires ",
             "executable file not found in $PATH",
             "untagged enum ModelWrapper",
         ),
-        r"(?<!\w: )ModuleNotFoundError: No module named '(?!vllm\.(?!_)|sglang\.)|undefined symbol: "
+        r"(?<!\w: )ModuleNotFoundError: No module named '|undefined symbol: "
+        r"|operator torchvision::\w{1,20} does not exist"
+        r"|'_OpNamespace' '\w{1,40}' object has no attribute|Form data requires \"python-multipart\""
         r"|PackageNotFoundError: No package metadata"
-        r"|(?<![\w(])ImportError: (?:cannot import name|Please install|[Ff]ailed)"
-        r"|lib(?!cuda\.so)[\w.+-]{1,60}: cannot open shared object file|Failed to find C compiler|Could not find nvcc"
+        r"|(?<![\w(])ImportError: (?:cannot import name|Please install|[Ff]ailed|[^\n]{1,80}is not installed)"
+        r"|(?<!libcuda\.so\.1)(?<=[\w.]): cannot open shared object file|Failed to find C compiler|Could not find nvcc"
         r"|version `GLIBC\w{0,4}_[\d.]{1,9}' not found|No such file or directory: '(?:ninja|nvcc)'"
         r"|(?:vllm|sglang|python3?): command not found|nvcc: not found"
         r"|exec: \"[^\"\n]{1,80}\": executable file not found"

@@ -21,6 +21,7 @@ def event(
     each_process: bool = False,
     cause: bool = False,
     advice: str | None = None,
+    severity: Severity | None = None,
 ) -> Handler:
     """A handler that records one incident.
 
@@ -32,8 +33,9 @@ def event(
         repeats: False where a failure is told again by nested tracebacks, other ranks and the processes above.
         each_process: several processes pass the same event on; the busiest one counts.
         cause: it may be the root cause of a crash, though it is no exception.
+        severity: another one than the kind's.
     """
-    error = CATALOGUE[incident].severity == Severity.ERROR
+    error = (severity or CATALOGUE[incident].severity) == Severity.ERROR
 
     def handle(builder: Builder, line: Line, match: re.Match[str]) -> None:
         if error and goes_on(line):
@@ -42,7 +44,7 @@ def event(
         rank = rank_label(line) if each_process else None
         builder.incidents.add(
             incident, line, key=key, repeats=repeats, rank=rank, advice=advice,
-            severity=Severity.WARNING if mild else None,
+            severity=Severity.WARNING if mild else severity,
         )  # fmt: skip
         if cause:
             remember_error(builder, line, line.message)
@@ -54,7 +56,7 @@ def event(
 
 def failure(incident: Kind, advice: str | None = None, *, key: str = "") -> Handler:
     """A handler for what ends a start or a server: it counts once, however many processes tell it, and is a cause."""
-    handle = event(incident, key=key, fatal=True, repeats=False, cause=True, advice=advice)
+    handle = event(incident, key=key, fatal=True, repeats=False, cause=True, advice=advice, severity=Severity.ERROR)
 
     def unless_warned(builder: Builder, line: Line, match: re.Match[str]) -> None:
         if not only_warns(line):

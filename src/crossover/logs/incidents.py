@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from crossover.logs.lines import Line, seconds_of
 from crossover.logs.model import Incident
@@ -217,6 +217,14 @@ class _Open:
         )  # fmt: skip
 
 
+class Told(NamedTuple):
+    """An incident, and the numbers of the first and the last line that tells it."""
+
+    first: int
+    last: int
+    incident: Incident
+
+
 def _clock_of(t: str | None) -> str:
     """What a stamp has: a year, a date or a time alone. Stamps of two such clocks cannot be compared."""
     return "" if t is None else "date" if t.startswith("--") else "time" if t.startswith("T") else "year"
@@ -303,6 +311,6 @@ class IncidentLog:
     def __len__(self) -> int:
         return len(self._all)
 
-    def report(self) -> list[tuple[int, Incident]]:
-        """Returns (line number, incident) in the order of the log."""
-        return [(item.number, item.incident()) for item in self._all]
+    def told(self) -> list[Told]:
+        """Returns the incidents in the order of the log, with the first and the last line that tells each."""
+        return [Told(item.number, item.last_number, item.incident()) for item in self._all]

@@ -132,7 +132,7 @@ def begins_entry(line: str) -> bool:
 
 
 _ESCAPES = re.compile(
-    r"(?:\x1b|\^\[|␛)(?:\[[0-?]{0,16}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)?"
+    r"(?:\x1b|\^\[|␛|#033)(?:\[[0-?]{0,16}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)?"
     r"|[()][A-Z0-9]|[=>78DEHM])"
     r"|\[\d{1,3}(?:;\d{1,3}){0,5}m"
 )
@@ -140,7 +140,7 @@ _ESCAPES = re.compile(
 
 def _has_escapes(block: str) -> bool:
     """Single characters first: they are found many times faster than longer texts."""
-    return "\x1b" in block or ("^" in block and "^[[" in block) or "[0m" in block or "␛[" in block
+    return "\x1b" in block or ("^" in block and "^[[" in block) or "[0m" in block or "␛[" in block or "#033[" in block
 
 
 def clean(block: str) -> str:
@@ -347,9 +347,14 @@ _COLLECTOR = re.compile(  # compose, journald, and vLLM's own name of the proces
 )
 
 
+_BAR = re.compile(r"^[\w ()/:,.=-]{0,80}?\d{1,3}%\|[^|\n]{0,120}\|[^\[\n]{0,40}\[[^\]\n]{0,80}\] ?(?=\S)")
+
+
 def message_of(text: str) -> str:
-    """Returns a line without prefixes and padding, at most 300 characters."""
+    """Returns a line without prefixes, a progress bar glued to it, and padding, at most 300 characters."""
     short = text[:1000].rstrip(" \t│┃║|")
+    if "%|" in short and (bar := _BAR.match(short)):
+        short = short[bar.end() :]
     match = _ANY_HEAD.search(short, 0, 300)
     if match is None:
         begin = outer.end() if (outer := _COLLECTOR.match(short)) else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from crossover.logs.builder import Builder
-from crossover.logs.crash import remember_error
+from crossover.logs.crash import frame, remember_error
 from crossover.logs.handlers import failure
 from crossover.logs.incidents import Kind
 from crossover.logs.lines import Line, message_of
@@ -103,6 +103,14 @@ KINDS = (
         "Traceback (most recent call last)",
         r"Traceback \(most recent call last\)",
         lambda builder, line, match: builder.facts.update(traceback=line.number),
+        figure=False,
+        joins=False,
+    ),
+    kind(
+        "frame",
+        '.py", line ',
+        r'File "[^"\n]{0,300}?([^/"\n]{1,80}\.py)", line (\d{1,6}), in (<?\w{1,80}>?)',
+        frame,
         figure=False,
         joins=False,
     ),

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 
 from crossover.logs.builder import Builder
-from crossover.logs.crash import root_cause
-from crossover.logs.incidents import Kind, Severity
+from crossover.logs.crash import advice_of_code, root_cause
+from crossover.logs.incidents import CATALOGUE, Kind, Severity, Told
 from crossover.logs.model import Incident
 
 _DEATHS = (Kind.ENGINE_DIED, Kind.SCHEDULER_EXCEPTION)
@@ -21,15 +21,18 @@ _TRACEBACK_LINES = 200
 _BESIDE_LINES = 40
 _END_LINES = 60
 _LAST_LINES = 10
+_SILENT = (
+    "another process ended without a word while this one waited for it: look at its exit code (137 = out of host "
+    "memory) and the kernel log"
+)
 _TRACEBACK = re.compile(r":? *Traceback \(most recent call last\).*$")
-Numbered = Sequence[tuple[int, Incident]]
 
 
-def with_causes(found: Numbered, shared: Builder) -> tuple[list[Incident], Incident | None]:
+def with_causes(found: Sequence[Told], shared: Builder) -> tuple[list[Incident], Incident | None]:
     """Adds to each death what it came from.
 
     Args:
-        found: (line number, incident) in the order of the log.
+        found: in the order of the log.
         shared: the builder that remembers exceptions.
 
     Returns:
@@ -37,7 +40,7 @@ def with_causes(found: Numbered, shared: Builder) -> tuple[list[Incident], Incid
     """
     result: list[Incident] = []
     failure, previous = None, -1
-    for number, incident in found:
+    for number, _, incident in found:
         if incident.kind in _DEATHS:
             below = root_cause(shared, number - 1, number + _TRACEBACK_LINES)
             above = root_cause(shared, previous, number) if incident.kind == Kind.ENGINE_DIED else None
@@ -53,17 +56,28 @@ def with_causes(found: Numbered, shared: Builder) -> tuple[list[Incident], Incid
 def _told(death: Incident, cause: str | None, own: Incident | None) -> Incident:
     short = _TRACEBACK.sub("", death.message[:200]).rstrip(". :") or "an exception"
     if cause is None:
-        return dataclasses.replace(death, message=short) if short != death.message.rstrip(". :") else death
+        advice = advice_of_code(death.message) if death.advice == CATALOGUE[Kind(death.kind)].advice else None
+        return dataclasses.replace(death, message=short, advice=advice or death.advice)
     advice = own.advice if own else f"look at the root cause: {cause[:200]}"
+    if cause.startswith("EOFError"):
+        advice = _SILENT
     return dataclasses.replace(death, message=f"{short}. Root cause: {cause}", advice=advice)
 
 
-def _own_incident(found: Numbered, cause: tuple[int, str], after: int) -> Incident | None:
-    """The incident that is the cause itself: of the same text, or else one right beside it."""
+def _errors(found: Sequence[Told]) -> list[Told]:
+    return [one for one in found if one.incident.severity == Severity.ERROR and one.incident.kind not in _GENERIC]
+
+
+def _own_incident(found: Sequence[Told], cause: tuple[int, str], after: int) -> Incident | None:
+    """The incident that is the cause itself: told by the same line or text, or else one right beside it."""
     at, text = cause
-    errors = [(number, one) for number, one in found if one.severity == Severity.ERROR and one.kind not in _GENERIC]
-    same = [one for number, one in errors if number == at or text[:80] in one.message]
-    beside = [one for number, one in errors if after < number and abs(number - at) <= _BESIDE_LINES]
+    errors = _errors(found)
+    same = [one.incident for one in errors if at in (one.first, one.last) or text[:80] in one.incident.message]
+    beside = [
+        one.incident
+        for one in errors
+        if one.first > after and one.first - _BESIDE_LINES <= at <= one.last + _BESIDE_LINES
+    ]
     return _first(same) or _first(beside)
 
 
@@ -71,17 +85,14 @@ def _first(errors: Sequence[Incident]) -> Incident | None:
     return next((one for one in errors if one.kind not in _CONSEQUENCES), errors[0] if errors else None)
 
 
-def _earlier(found: Numbered, after: int, before: int) -> tuple[int, str] | None:
+def _earlier(found: Sequence[Told], after: int, before: int) -> tuple[int, str] | None:
     """The first error of another kind between two lines: no exception was printed, but what happened was."""
-    for number, incident in found:
-        if after < number <= before and incident.severity == Severity.ERROR and incident.kind not in _GENERIC:
-            return number, incident.message
-    return None
+    return next(((one.first, one.incident.message) for one in _errors(found) if after < one.first <= before), None)
 
 
-def without_death(found: Numbered, chosen: Builder, shared: Builder) -> Incident | None:
+def without_death(found: Sequence[Told], chosen: Builder, shared: Builder) -> Incident | None:
     """The failure of a log in which nothing says that the server died: an error that ends a start."""
-    errors = [one for _, one in found if one.severity == Severity.ERROR and one.kind not in _GENERIC]
+    errors = [one.incident for one in _errors(found)]
     if not (chosen.dead or shared.dead):
         served = chosen.ready_seen or shared.ready_seen or chosen.intervals or chosen.decode_batches
         errors = [] if served else [one for one in errors if one.kind in _ENDS_A_START]

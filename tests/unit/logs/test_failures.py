@@ -377,3 +377,63 @@ def test_stamps_of_two_clocks_are_one_burst() -> None:
 )  # fmt: skip
 def test_an_exception_alone_does_not_tell_whose_log_it_is(lines: tuple[str, ...], engine: str) -> None:
     assert read_log(lines).engine == engine
+
+
+def test_an_exception_without_a_text_tells_where_it_was_raised() -> None:
+    report = report_of(f"""
+{CORE}EngineCore failed to start.
+{CORE}  File "/x/vllm/model_executor/models/llama.py", line 212, in <lambda>
+{CORE}  File "/x/vllm/model_executor/models/llama.py", line 107, in __init__
+{CORE}    assert self.total_num_kv_heads % tp_size == 0
+{CORE}           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+{CORE}AssertionError
+{DEAD}
+""")
+    assert report.failure is not None
+    assert report.failure.message == "AssertionError (llama.py:107, in __init__)"
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("Child process unexpectedly failed with an exit code 139. pid=1896790", "native code (signal 11)"),
+        ("Child process unexpectedly failed with an exit code 135. pid=430190", "bus error (signal 7)"),
+        ("Scheduler or DataParallelController 4121 terminated with -6", "signal 6"),
+        ("Scheduler or DataParallelController 848532 terminated with 255", "look at the root cause"),
+    ],
+)
+def test_the_exit_code_speaks_where_nothing_else_does(line: str, advice: str) -> None:
+    (died,) = read_log([f"[2025-05-28 11:11:11] {line}"], "sglang").incidents
+    assert (died.kind, advice in died.advice) == ("engine_died", True)
+
+
+def test_a_pipe_that_ended_means_a_process_that_ended_without_a_word() -> None:
+    report = report_of("""
+[2025-07-08 02:55:20] DataParallelController hit an exception: Traceback (most recent call last):
+  File "/usr/lib/python3.10/multiprocessing/connection.py", line 383, in _recv
+    raise EOFError
+EOFError
+""")
+    died = report.incidents[0]
+    assert "Root cause: EOFError (connection.py:383, in _recv)" in died.message
+    assert "ended without a word" in died.advice
+
+
+def test_messages_are_without_bars_and_escapes_of_syslog() -> None:
+    bar = "  9%|▊         | 2/23 [00:08<01:20,  3.82s/it]"
+    (found,) = read_log([bar + "RuntimeError: CUDA error: an illegal memory access was encountered"]).incidents
+    assert found.message == "RuntimeError: CUDA error: an illegal memory access was encountered"
+    core = "#033[1;36m(EngineCore pid=14)#033[0;0m ERROR 10-25 13:12:42 [core.py:671] "
+    (found,) = read_log([core + "RuntimeError: CUDA error: an illegal memory access was encountered"]).incidents
+    assert (found.t, found.message[:24]) == ("--10-25T13:12:42", "RuntimeError: CUDA error")
+
+
+def test_a_step_that_took_too_long_is_the_failure_and_not_its_consequence() -> None:
+    report = report_of(f"""
+{CORE}TimeoutError
+{CORE}TimeoutError: RPC call to execute_model timed out.
+(APIServer pid=1) vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause.
+""")
+    assert report.failure is not None
+    assert (report.failure.kind, report.failure.severity) == ("stalled", "error")
+    assert "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS" in report.failure.advice

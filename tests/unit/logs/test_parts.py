@@ -68,7 +68,7 @@ def test_a_burst_tells_when_its_events_came() -> None:
         log.add(Kind.JIT_COMPILE, Line(head + "compiled", len(head), number))
     head = "2026-11-30T00:00:06.000Z INFO 11-30 10:03:00 [a.py:1] "
     log.add(Kind.PREEMPTION, Line(head + "preempted", len(head), 4))
-    compiled, preempted = (plain(incident) for _, incident in log.report())
+    compiled, preempted = (plain(one.incident) for one in log.told())
     assert compiled["count"] == 3
     assert (compiled["t"], compiled["t_last"]) == ("--11-30T10:00:00", "--11-30T10:02:00")
     assert [[stamp[11:23] for stamp in span] for span in compiled["spans_outer"]] == [stamps[:2], [stamps[2]] * 2]
@@ -81,7 +81,7 @@ def test_a_burst_is_one_incident_with_a_count() -> None:
         log.add(Kind.PREEMPTION, line(f"01-01 00:00:{second:02d}", second))
     log.add(Kind.PREEMPTION, line("01-01 00:03:00", 100))  # two minutes later: another burst
     log.add(Kind.RETRACTION, line("01-01 00:03:00", 101), count=3)
-    found = [(item.kind, item.count, item.t) for _, item in log.report()]
+    found = [(one.incident.kind, one.incident.count, one.incident.t) for one in log.told()]
     assert found == [
         ("preemption", 4, "--01-01T00:00:00"), ("preemption", 1, "--01-01T00:03:00"), ("retraction", 3, "--01-01T00:03:00"),
     ]  # fmt: skip
@@ -92,7 +92,7 @@ def test_what_every_rank_says_counts_once() -> None:
     for rank in range(8):
         log.add(Kind.JIT_COMPILE, line(None, rank), rank=rank)
         log.add(Kind.JIT_COMPILE, line(None, rank), rank=rank)
-    assert [item.count for _, item in log.report()] == [2]
+    assert [one.incident.count for one in log.told()] == [2]
 
 
 def test_every_kind_has_severity_and_advice() -> None:
