@@ -226,6 +226,15 @@ def test_one_that_exits_at_once_keeps_its_code_and_its_words(start, facts):
     assert error.value.kind == "config_conflict"
 
 
+def test_weights_in_a_folder_whose_name_has_signs_of_the_runtimes_own(start, facts, tmp_path):
+    weights = tmp_path / 'a:b, "c" ü'
+    weights.mkdir()
+    (weights / "x").write_text("found")
+    server = start(code(facts, "print(open('/models/target/x').read())", weights))
+    ended(server)
+    assert "found" in server.log_path.read_text()
+
+
 def test_one_that_never_gets_ready(start, facts):
     with pytest.raises(LaunchError, match="not ready after 3 s") as error:
         ready(start(scripted(facts, "listen-after=60")), timeout_s=3)

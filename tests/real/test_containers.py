@@ -146,6 +146,15 @@ def test_one_that_exits_at_once_keeps_its_code_and_its_words(start):
     assert error.value.kind == "config_conflict"
 
 
+def test_weights_in_a_folder_whose_name_has_signs_of_the_runtimes_own(start, runtime, tmp_path):
+    weights = tmp_path / "a:b ü"  # Podman refuses commas and quotes in its own words
+    weights.mkdir()
+    (weights / "x").write_text("found")
+    server = start(replace(code("print(open('/models/target/x').read())"), model_path=str(weights)))
+    ended(server)
+    assert "found" in server.log_path.read_text()
+
+
 def test_one_that_never_gets_ready(start):
     with pytest.raises(LaunchError, match="not ready after 2 s") as error:
         ready(start(scripted("listen-after=60")), timeout_s=2)

@@ -49,8 +49,8 @@ def _refuse_links(folder: Path, names: Iterable[str]) -> None:
         for part in (path, *path.parents[: len(Path(name).parents) - 1]):
             if part.is_symlink() and (part.readlink().is_absolute() or not part.resolve().is_relative_to(root)):
                 raise CrossoverError(
-                    f"{folder / name}: a link that leaves the folder, which a container cannot follow; copy the "
-                    f"weights with `cp -rL {folder} ELSEWHERE` and give that folder"
+                    f"{folder / name}: a link that leaves the folder, which a container cannot follow; make a "
+                    f"folder without links (`cp -rlL {folder} ELSEWHERE`, of hard links on the same disk) and give that"
                 )
 
 

@@ -124,10 +124,14 @@ class GpustackApi:
         """Returns the answer, None for what does not exist."""
         try:
             response = self._http.request(method, path, json=body, params=query)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise LaunchError(
                 "launcher_unavailable", f"no GPUStack server answers at {self.server} ({type(error).__name__}: {error})"
             ) from None
+        if response.is_redirect:
+            place = response.headers.get("Location", "")
+            told = f"{self.server} sends requests on to {place}; set launcher.server to that address, without its path"
+            raise LaunchError("launcher_unavailable", told)
         if response.status_code == 404:
             return None
         if response.status_code in (401, 403):

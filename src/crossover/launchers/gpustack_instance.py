@@ -12,6 +12,7 @@ from typing import Any
 
 from crossover.launchers.base import ExitStatus, LaunchError
 from crossover.launchers.gpustack_api import GpustackApi, Record
+from crossover.launchers.ports import client_host, somebody_listens
 from crossover.launchers.root_cause import root_cause_of
 from crossover.redaction import names_of, with_names
 
@@ -62,6 +63,7 @@ class InstanceWatch(threading.Thread):
         self._followed: int | None = None
         self._told = ""
         self._unreachable_since: float | None = None
+        self._reached = False
         self.instance: Record = {}
         self.ended: ExitStatus | None = None
 
@@ -70,7 +72,7 @@ class InstanceWatch(threading.Thread):
         """Where the instance itself answers, past any gateway; None until a worker has been chosen."""
         host = self.instance.get("worker_advertise_address") or self.instance.get("worker_ip")
         port = self.instance.get("port")
-        return f"http://{host}:{port}" if host and port else None
+        return f"http://{client_host(str(host))}:{port}" if host and port else None
 
     @property
     def placed(self) -> dict[str, Any]:
@@ -123,13 +125,17 @@ class InstanceWatch(threading.Thread):
             kind = "exited" if cause.kind == "engine_died" else cause.kind
             words = f": {message}" if message else ""
             self.ended = ExitStatus(kind, reason=f"the instance is in error{words}: {cause}")
-        if state != "unreachable":
+        told = f"the worker {self.instance.get('worker_name')} is unreachable: {message}"
+        if state == "running" and not self._reached:
+            # GPUStack has seen it answer; whether it does so from here is another matter.
+            self._reached = self.address is not None and somebody_listens(self.address)
+            told = f"the instance runs, and nothing at {self.address} answers from here; open the way to the worker"
+        if state == "unreachable" or (state == "running" and not self._reached):
+            self._unreachable_since = self._unreachable_since or time.monotonic()
+            if time.monotonic() - self._unreachable_since > _UNREACHABLE_S:
+                self.ended = ExitStatus("unreachable", reason=told)
+        else:
             self._unreachable_since = None
-            return
-        self._unreachable_since = self._unreachable_since or time.monotonic()
-        if time.monotonic() - self._unreachable_since > _UNREACHABLE_S:
-            worker = self.instance.get("worker_name")
-            self.ended = ExitStatus("unreachable", reason=f"the worker {worker} is unreachable: {message}")
 
     def _tell(self, line: str) -> None:
         if line != self._told:

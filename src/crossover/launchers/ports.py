@@ -6,6 +6,7 @@ import errno
 import random
 import socket
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 import psutil
 
@@ -88,6 +89,16 @@ def listens(pids: Iterable[int], port: int) -> bool | None:
             if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port:
                 return True
     return None if hidden else False
+
+
+def somebody_listens(url: str) -> bool:
+    """Returns whether a connection to the server of an address comes about from here."""
+    place = urlsplit(url)
+    try:
+        with socket.create_connection((str(place.hostname), place.port or 80), timeout=2.0):
+            return True
+    except OSError:
+        return False
 
 
 def client_host(host: str) -> str:

@@ -108,9 +108,11 @@ class FakeGpustack:
 
             do_GET = do_POST = do_PUT = do_DELETE = do_any  # noqa: N815
 
-            def _send(self, status, answer):
+            def _send(self, status, answer, headers=None):
                 text = json.dumps(answer).encode()
                 self.send_response(status)
+                for name, value in (headers or {}).items():
+                    self.send_header(name, value)
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()
                 self.wfile.write(text)

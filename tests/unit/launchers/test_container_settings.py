@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+from docker.errors import NotFound
+
 from crossover.engines import get_engine
-from crossover.launchers import ServerSpec
+from crossover.errors import InputError
+from crossover.launchers import LaunchError, ServerSpec, get_launcher
 from crossover.launchers.containers import inside
+from crossover.launchers.docker_api import podman_gpu_request
+from crossover.launchers.docker_run import docker_run
+from crossover.launchers.kinds import docker
 from crossover.launchers.kinds.docker import container_settings
 
 
@@ -35,3 +42,62 @@ def test_memory_has_no_swap_besides_and_gpus_are_named():
     assert (asked["shm_size"], asked["ipc_mode"]) == (2**20, "host")
     assert asked["ulimits"][0] == {"Name": "memlock", "Soft": -1, "Hard": -1}
     assert settings(gpus="all")["device_requests"][0]["Count"] == -1
+
+
+def test_gpus_by_their_ids_are_asked_of_each_runtime_in_its_own_words():
+    mig = "MIG-6f1f2d6c-0000-5e8a-9d3b-2d7a4d1c0b11"
+    docker_way = settings(gpus=["GPU-1", mig])["device_requests"][0]
+    assert (docker_way["Driver"], docker_way["Count"], docker_way["DeviceIDs"]) == ("", 0, ["GPU-1", mig])
+    assert docker_way["Capabilities"] == [["gpu"]]
+    for wanted, names in (
+        ("all", ["nvidia.com/gpu=all"]),
+        (2, ["nvidia.com/gpu=0", "nvidia.com/gpu=1"]),
+        ([3, mig], ["nvidia.com/gpu=3", f"nvidia.com/gpu={mig}"]),
+    ):
+        podman_way = podman_gpu_request(wanted)
+        assert (podman_way["Driver"], podman_way["Count"], podman_way["DeviceIDs"]) == ("cdi", 0, names)
+
+
+def test_security_options_are_added_to_ours():
+    asked = settings(security_opt=["label=disable"])
+    assert asked["security_opt"] == ["no-new-privileges", "label=disable"]
+    words = docker_run(asked)
+    assert [words[i + 1] for i, word in enumerate(words) if word == "--security-opt"] == asked["security_opt"]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.53", "localhost", "::1"])
+def test_an_engine_that_listens_on_loopback_in_a_network_of_its_own_is_refused(tmp_path, host):
+    options = {"image": "i", "network": "bridge"}
+    with pytest.raises(InputError, match=r"arguments\.host: .* reached by nobody outside.*launcher\.network"):
+        get_launcher("docker").start(ServerSpec("vllm", {"host": host}, "/w", "k1", options=options), tmp_path)
+
+
+class Daemon:
+    """Answers what the launcher asks before there is a container."""
+
+    def __init__(self, podman=None, security=()):
+        self._podman, self._security = podman, security
+        self.containers = self.images = self
+
+    def version(self):
+        name, version = ("Podman Engine", self._podman) if self._podman else ("Engine", "29.1")
+        return {"Components": [{"Name": name, "Version": version}], "Arch": "amd64"}
+
+    def info(self):
+        return {"SecurityOptions": list(self._security)}
+
+    def get(self, name):
+        raise NotFound("no such image")
+
+
+def test_a_rootless_daemons_host_network_is_not_this_machines(monkeypatch, tmp_path):
+    wanted = ServerSpec("vllm", {}, "/w", "k1", options={"image": "i"})
+    for daemon, error, told in (
+        (Daemon(security=["name=seccomp", "name=rootless"]), InputError, "set it to bridge"),
+        (Daemon(podman="5.4.0", security=["name=rootless"]), LaunchError, "is not on this machine"),  # its own is
+        (Daemon(security=["name=seccomp"]), LaunchError, "is not on this machine"),
+    ):
+        monkeypatch.setattr(docker, "connect", lambda daemon=daemon: daemon)
+        with pytest.raises(error, match=told):
+            get_launcher("docker").start(wanted, tmp_path)
+        assert not (tmp_path / "launch.json").exists()

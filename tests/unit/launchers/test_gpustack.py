@@ -21,6 +21,7 @@ from crossover.errors import InputError
 from crossover.launchers import LaunchError, ServerSpec, get_launcher, reap, wait_ready
 from crossover.launchers import gpustack_instance as instance_module
 from crossover.launchers.gpustack_command import backend_parameters, command_line
+from crossover.launchers.ports import free_port
 from crossover.launchers.records import RECORD_NAME
 
 _spec = importlib.util.spec_from_file_location("fake_gpustack", Path(__file__).with_name("fake_gpustack.py"))
@@ -238,6 +239,44 @@ def test_errors_before_there_is_anything(fake, start, monkeypatch):
     with pytest.raises(InputError, match="STACK_KEY is not set"):
         start(spec(fake))
     assert (fake.models, fake.backends) == ({}, {})
+
+
+def test_an_instance_that_runs_where_nothing_answers_from_here(fake, start, monkeypatch):
+    """As behind a firewall: GPUStack's own look at it goes another way."""
+    monkeypatch.setattr(instance_module, "_UNREACHABLE_S", 0.1)
+    server = start(spec(fake))
+    fake.set_instance(state="running", state_message="", worker_id=1, worker_ip="127.0.0.1", port=free_port())
+    until(lambda: server.poll() is not None)
+    assert server.poll().kind == "unreachable"
+    assert f"nothing at {server.base_url} answers from here" in server.poll().reason
+
+
+def test_a_worker_with_an_address_of_the_newer_protocol(fake, start):
+    server = start(spec(fake))
+    fake.set_instance(state="starting", worker_id=1, worker_ip="fd00::17", port=40000)
+    until(lambda: "fd00" in server.base_url)
+    assert server.base_url == "http://[fd00::17]:40000"
+
+
+@pytest.mark.parametrize("around", ["{}\n", " {}\r\n"])
+def test_a_key_with_the_end_of_a_line_is_that_key(fake, start, monkeypatch, around):
+    monkeypatch.setenv("STACK_KEY", around.format(fake_module.TOKEN))
+    start(spec(fake))
+    assert fake.models
+
+
+def test_what_is_no_key_is_not_shown(fake, start, monkeypatch):
+    monkeypatch.setenv("STACK_KEY", "gpustack_canary\nX-Y: 4711")
+    with pytest.raises(InputError, match="STACK_KEY holds blanks or signs that no key has") as error:
+        start(spec(fake))
+    assert "canary" not in str(error.value)
+    assert fake.asked == []
+
+
+def test_a_server_that_sends_requests_on_is_named_with_the_address_to_set(fake, start):
+    fake.answer = lambda method, path, query, body: (308, {}, {"Location": f"https://stack.example{path}"})
+    with pytest.raises(LaunchError, match=r"sends requests on to https://stack\.example/v2/clusters.*launcher\.server"):
+        start(spec(fake))
 
 
 def test_a_model_taken_away_from_outside(fake, start):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
-import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from crossover.engines import get_engine
 from crossover.engines.base import Engine
@@ -21,6 +20,7 @@ from crossover.launchers.gpustack_api import GpustackApi, Record
 from crossover.launchers.gpustack_command import CommandLine, backend_parameters, command_line, served_name
 from crossover.launchers.gpustack_instance import InstanceWatch
 from crossover.launchers.local import LAUNCH_MARKER, secret_values
+from crossover.launchers.ports import somebody_listens
 from crossover.launchers.records import LaunchRecord, forget_record, new_record, write_record
 from crossover.launchers.simulation import simulation_variables
 from crossover.redaction import redact_command
@@ -34,6 +34,7 @@ _SOURCES = {
     "huggingface": "huggingface_repo_id",
     "model_scope": "model_scope_model_id",
 }
+_TOKEN = re.compile(r"[!-~]+")
 _REMOVAL_S = 120.0
 _POLL_S = 0.5
 
@@ -100,7 +101,7 @@ class GpustackLauncher:
         (live_dir / "engine.log").unlink(missing_ok=True)
         record = _record(spec)
         api = _open(record.details)
-        cluster = api.cluster_id(spec.options.get("cluster"))
+        cluster, server_version = api.cluster_id(spec.options.get("cluster")), api.version()
         write_record(record, live_dir)  # before there is anything to leave behind
         try:
             backend = ensure_backend(api, record, spec, line.front[0])
@@ -114,7 +115,7 @@ class GpustackLauncher:
         watch.start()
         shown = redact_command((*line.front, *line.parameters), engine.secret_arguments, tuple(secrets.values()))
         facts = {
-            "gpustack": {"server": api.server, "version": api.version()},
+            "gpustack": {"server": api.server, "version": server_version},
             "model": {"id": model["id"], "name": model["name"]},
             "backend": record.details["backend"],
             "backend_version": record.details["version"],
@@ -196,20 +197,11 @@ def _wait_silent(address: str | None, timeout_s: float) -> None:
     """
     if address is None:
         return
-    place = urlsplit(address)
     deadline = time.monotonic() + timeout_s
-    while _listens(str(place.hostname), int(place.port or 80)):
+    while somebody_listens(address):
         if time.monotonic() > deadline:
             raise LaunchError("unkillable", f"the removed instance still listens at {address}")
         time.sleep(_POLL_S)
-
-
-def _listens(host: str, port: int) -> bool:
-    try:
-        with socket.create_connection((host, port), timeout=2.0):
-            return True
-    except OSError:
-        return False
 
 
 def _remove_backend(api: GpustackApi, record: LaunchRecord) -> bool:
@@ -321,10 +313,11 @@ def _gpus(options: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _open(details: Mapping[str, Any]) -> GpustackApi:
     variable = str(details["token_env"])
-    token = os.environ.get(variable)
-    if not token:
+    token = os.environ.get(variable, "").strip()  # the end of a line around it, as of a file, is no part of it
+    if not _TOKEN.fullmatch(token):
+        wrong = "holds blanks or signs that no key has" if token else "is not set"
         raise InputError(
-            f"the environment variable {variable} is not set",
+            f"the environment variable {variable} {wrong}",
             place="launcher.token_env",
             remedy=f"export an API key of {details['server']} in it",
         )
