@@ -92,6 +92,18 @@ def refused_request(builder: Builder, line: Line, match: re.Match[str]) -> None:
     builder.incidents.add(Kind.REQUEST_FAILED, line, message=message, key=match[1])
 
 
+def orphans(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """SGLang goes on with a request whose client has left: each of its steps says so."""
+    builder.incidents.add(
+        Kind.REQUEST_FAILED,
+        line,
+        message="requests go on though their clients have left",
+        advice="they take part in every batch and in its rates until they end: abort them, or start the server again",
+        key="orphans",
+        event=match[1],
+    )
+
+
 _EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
@@ -306,6 +318,14 @@ KINDS = (
         (" Bad Request", " Internal Server Error", " Unprocessable ", " Too Many Requests", " Service Unavailable"),
         r'"POST /(?:v1/|generate)\S{0,60} HTTP/1\.1" (4\d\d|5\d\d)',
         refused_request,
+        figure=False,
+        joins=False,
+    ),
+    kind(
+        "orphans",
+        "but the state was deleted in TokenizerManager",
+        r"Received output for rid='?([^'\s]{1,80}?)'? but the state was deleted",
+        orphans,
         figure=False,
         joins=False,
     ),

@@ -23,6 +23,12 @@ _FOLLOWS = re.compile(
     r"|NCCL error|ncclSystemError|ncclRemoteError|remote process exited|Connection (?:reset|closed) by peer"
     r"|recvValue failed|DistStoreError"
 )
+_OF_REQUESTS = re.compile(
+    r"disconnected from the client|maximum context length|longer than the (?:model's context|maximum model)"
+    r"|for (?:Chat)?CompletionRequest|RequestValidationError|BadRequestError|TemplateError|VLLMValidationError"
+    r"|chat[ _]template|ClientDisconnect"
+)
+_APART_LINES = 500
 _ERRORS = 500
 _NEAR_LINES = 2000
 _BESIDE = 8  # lines from a frame to the exception: its source, and marks below it
@@ -36,16 +42,21 @@ _CODES = re.compile(
 _ORIGINAL = re.compile(r"find the original error: (\w[^\n]{2,300})")
 
 
-def remember_error(builder: Builder, line: Line, error: str) -> None:
-    """Keeps an error that is not itself a report of another one: the latest ones, as a server may run for days."""
-    if _GENERIC.search(error) or line.level in ("WARNING", "WARN", "INFO", "DEBUG"):
-        return
-    errors: deque[tuple[int, bool, str]] = builder.facts.setdefault("errors", deque(maxlen=_ERRORS))
-    frontend = (line.process or "").lower().startswith(("apiserver", "rustfrontend"))
+def remember_error(builder: Builder, line: Line, error: str) -> str:
+    """Keeps an error that is not itself a report of another one: the latest ones, as a server may run for days.
+
+    Returns:
+        The error; one without a text with the place where it was raised.
+    """
     number, place = builder.facts.get("frame", (-_BESIDE, ""))
     if ":" not in error and line.number - number < _BESIDE:
-        error = f"{error} ({place})"  # an exception without a text tells at least where it was raised
-    errors.append((line.number, frontend, error))
+        error = f"{error} ({place})"
+    if _GENERIC.search(error) or line.level in ("WARNING", "WARN", "INFO", "DEBUG"):
+        return error
+    errors: deque[tuple[int, bool, str]] = builder.facts.setdefault("errors", deque(maxlen=_ERRORS))
+    frontend = (line.process or "").lower().startswith(("apiserver", "rustfrontend"))
+    errors.append((line.number, frontend or _OF_REQUESTS.search(error) is not None, error))
+    return error
 
 
 def frame(builder: Builder, line: Line, match: re.Match[str]) -> bool:
@@ -54,21 +65,39 @@ def frame(builder: Builder, line: Line, match: re.Match[str]) -> bool:
     return False
 
 
+def asserted(builder: Builder, line: Line, match: re.Match[str]) -> bool:
+    """The source of an assertion, below its frame: it says what an exception without a text does not."""
+    number, place = builder.facts.get("frame", (-_BESIDE, ""))
+    if line.number - number < _BESIDE:
+        builder.facts["frame"] = (line.number, f"{place}: {match[1].rstrip()}")
+    return False
+
+
 def root_cause(builder: Builder, after: int, before: int) -> tuple[int, str] | None:
     """The first error between two lines, with its line number: one of an engine or worker process, else any.
 
-    Errors long before the end are a last resort, and so are those that follow from the end of another process.
+    The first of those that stand together at the end: a server that ran for long had other errors before. Errors of
+    requests are a last resort, errors before the end too, and those that follow from the end of another process.
     """
     errors = [error for error in builder.facts.get("errors", ()) if after < error[0] <= before]
-    near = [error for error in errors if error[0] >= before - _NEAR_LINES]
-    for some in (near, errors[::-1]):
-        own = [(number, text) for number, frontend, text in some if not frontend]
+    for some in (_together(errors, before), errors[::-1]):
+        own = [(number, text) for number, weak, text in some if not weak]
         own = own or [(number, text) for number, _, text in some]
         if own:
             first = next((error for error in own if not _FOLLOWS.search(error[1])), own[0])
             bare = first[1].partition(" (")[0]
             return next((error for error in own if error[1].startswith(f"{bare}: ")), first)
     return None
+
+
+def _together(errors: list[tuple[int, bool, str]], before: int) -> list[tuple[int, bool, str]]:
+    """The errors at the end of which each has another one, or the end, within as many lines as ranks print of one."""
+    begin, last = len(errors), before
+    for place in range(len(errors) - 1, -1, -1):
+        if last - errors[place][0] > _APART_LINES or before - errors[place][0] > _NEAR_LINES:
+            break
+        begin, last = place, errors[place][0]
+    return errors[begin:]
 
 
 def engine_died(builder: Builder, line: Line, match: re.Match[str]) -> None:

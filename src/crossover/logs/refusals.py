@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from crossover.logs.builder import Builder
-from crossover.logs.crash import frame, remember_error
+from crossover.logs.crash import asserted, frame, remember_error
 from crossover.logs.handlers import failure
 from crossover.logs.incidents import Kind
 from crossover.logs.lines import Line, message_of
@@ -25,8 +25,11 @@ def error(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 
 def bare_error(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """An exception without a text, at the end of a traceback."""
-    remember_error(builder, line, match[1])
+    """An exception without a text, at the end of a traceback; what was asserted may say what does not fit."""
+    text = remember_error(builder, line, match[1])
+    if _ASSERTED.search(text):
+        advice = _advice(text)
+        builder.incidents.add(Kind.CONFIG_CONFLICT, line, message=text, advice=advice, key=text[:80], repeats=False)
 
 
 def config_frame(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -60,7 +63,7 @@ _REFUSED = "this version refuses the configuration: change what the message name
 _REFUSING = re.compile(r"(?:[\w.]{1,120}\.)?(?:Value|Assertion|NotImplemented|Runtime|Type|Validation|Config\w{0,20})E")
 _ADVICE = (
     (
-        re.compile(r"divisible by|not aligned with the quantized"),
+        re.compile(r"divisible by|not aligned with the quantized|% [\w.]{1,60} == 0"),
         "the shapes do not divide: take another tensor-parallel size, or another quantisation kernel",
     ),
     (
@@ -85,6 +88,9 @@ _CONFLICT = re.compile(
     r"|not aligned with the quantized weight shape|cannot be enabled at the same time|is smaller than max_model_len"
     r"|[Bb]ackend [\w.]{1,60} is not valid for this configuration|No valid attention backend found"
     r"|Invalid attention backend|[Vv]ocab(?:ulary)? ?size[^\n]{0,80}(?:match|differ|must be)"
+)
+_ASSERTED = re.compile(
+    r"assert [^\n]{0,120}(?:vocab_size|% [\w.]{0,40}(?:tp_size|world_size|parallel_size)\w{0,20} == 0)"
 )
 _LATE = re.compile(
     r"(?:DCP|PCP|[Cc]ontext parallel\w{0,8})[^\n]{0,80}(?:not support|requires?|must|cannot)|Workspace is locked"
@@ -111,6 +117,14 @@ KINDS = (
         '.py", line ',
         r'File "[^"\n]{0,300}?([^/"\n]{1,80}\.py)", line (\d{1,6}), in (<?\w{1,80}>?)',
         frame,
+        figure=False,
+        joins=False,
+    ),
+    kind(
+        "asserted",
+        "    assert ",
+        r"    (assert \S[^\n]{0,150})",
+        asserted,
         figure=False,
         joins=False,
     ),

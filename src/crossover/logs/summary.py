@@ -228,7 +228,12 @@ def _incidents(report: EngineReport) -> Iterator[str]:
         yield "\nIncidents"
     for incident in report.incidents[:_SHOWN]:
         times = f", {incident.count} times" if incident.count > 1 else ""
-        yield from _told(f"  {incident.severity:<8} {clock(incident.t)}  {incident.kind}{times}: ", incident)
+        head = f"  {incident.severity:<8} {clock(incident.t)}  {incident.kind}{times}: "
+        died, named, _ = incident.message.partition(". Root cause: ")
+        if named and report.failure is not None:  # which stands at the top
+            yield head + died
+        else:
+            yield from _told(head, incident)
     if len(report.incidents) > _SHOWN:
         yield f"  ... {len(report.incidents) - _SHOWN} more (--csv incidents shows all)"
 

@@ -437,3 +437,44 @@ def test_a_step_that_took_too_long_is_the_failure_and_not_its_consequence() -> N
     assert report.failure is not None
     assert (report.failure.kind, report.failure.severity) == ("stalled", "error")
     assert "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS" in report.failure.advice
+
+
+def test_what_was_asserted_says_what_does_not_fit() -> None:
+    head = "(VllmWorkerProcess pid=770) ERROR 10-16 16:01:23 [multiproc_worker_utils.py:238] "
+    (found,) = read_log(
+        [
+            head + '  File "/x/vllm/spec_decode/spec_decode_worker.py", line 1258, in _vocab_size',
+            head + "    assert all(vocab_sizes[0] == vocab_size for vocab_size in vocab_sizes)",
+            head + "           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
+            head + "AssertionError",
+        ]
+    ).incidents
+    assert found.kind == "config_conflict"
+    assert found.message.startswith(
+        "AssertionError (spec_decode_worker.py:1258, in _vocab_size: assert all(vocab_sizes"
+    )
+    assert "share their vocabulary" in found.advice
+
+
+def test_errors_of_requests_before_the_end_are_not_its_cause() -> None:
+    """A client that leaves, and an error long ago, stand above the one that ended the server."""
+    step = "[2026-01-12 21:0{}:00 TP0] Decode batch, #running-req: 6, #token: 81316, token usage: 0.93, cuda graph: False, gen throughput (token/s): 26.0, #queue-req: 9"
+    lines = [
+        "[2026-01-12 20:59:00] KeyError: 'an old one, which the server outlived'",
+        *[step.format(n % 5) for n in range(600)],
+        "[2026-01-12 21:05:00] Task exception was never retrieved",
+        "ValueError: Request is disconnected from the client side (type 1). Abort request obj.rid='f2ea'",
+        step.format(6),
+        "[2026-01-12 21:07:00 TP0] Scheduler hit an exception: Traceback (most recent call last):",
+        "IndexError: list index out of range",
+        SGLANG_DEAD,
+    ]
+    report = read_log(lines)
+    assert report.failure is not None
+    assert report.failure.message == "IndexError: list index out of range"
+
+
+def test_requests_that_go_on_without_a_client_count_once_each() -> None:
+    line = "[2026-08-25 10:00:00] Received output for rid='{}' but the state was deleted in TokenizerManager."
+    (found,) = read_log([line.format(rid) for rid in ("a", "b", "a", "a", "b")]).incidents
+    assert (found.kind, found.severity, found.count) == ("request_failed", "warning", 2)
