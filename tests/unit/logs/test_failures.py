@@ -384,13 +384,12 @@ def test_an_exception_without_a_text_tells_where_it_was_raised() -> None:
 {CORE}EngineCore failed to start.
 {CORE}  File "/x/vllm/model_executor/models/llama.py", line 212, in <lambda>
 {CORE}  File "/x/vllm/model_executor/models/llama.py", line 107, in __init__
-{CORE}    assert self.total_num_kv_heads % tp_size == 0
-{CORE}           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-{CORE}AssertionError
+{CORE}    raise NotImplementedError
+{CORE}NotImplementedError
 {DEAD}
 """)
     assert report.failure is not None
-    assert report.failure.message == "AssertionError (llama.py:107, in __init__)"
+    assert report.failure.message == "NotImplementedError (llama.py:107, in __init__)"
 
 
 @pytest.mark.parametrize(
@@ -439,21 +438,26 @@ def test_a_step_that_took_too_long_is_the_failure_and_not_its_consequence() -> N
     assert "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS" in report.failure.advice
 
 
-def test_what_was_asserted_says_what_does_not_fit() -> None:
+@pytest.mark.parametrize(
+    ("source", "advice"),
+    [
+        ("assert all(vocab_sizes[0] == vocab_size for vocab_size in vocab_sizes)", "share their vocabulary"),
+        ("assert self.total_num_kv_heads % tp_size == 0", "another tensor-parallel size"),
+    ],
+)
+def test_what_was_asserted_says_what_does_not_fit(source: str, advice: str) -> None:
     head = "(VllmWorkerProcess pid=770) ERROR 10-16 16:01:23 [multiproc_worker_utils.py:238] "
     (found,) = read_log(
         [
             head + '  File "/x/vllm/spec_decode/spec_decode_worker.py", line 1258, in _vocab_size',
-            head + "    assert all(vocab_sizes[0] == vocab_size for vocab_size in vocab_sizes)",
-            head + "           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
+            head + "    " + source,
+            head + "           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
             head + "AssertionError",
         ]
     ).incidents
     assert found.kind == "config_conflict"
-    assert found.message.startswith(
-        "AssertionError (spec_decode_worker.py:1258, in _vocab_size: assert all(vocab_sizes"
-    )
-    assert "share their vocabulary" in found.advice
+    assert found.message == f"AssertionError (spec_decode_worker.py:1258, in _vocab_size: {source})"
+    assert advice in found.advice
 
 
 def test_errors_of_requests_before_the_end_are_not_its_cause() -> None:
