@@ -30,6 +30,8 @@ def bare_error(builder: Builder, line: Line, match: re.Match[str]) -> None:
     if _ASSERTED.search(text):
         advice = _advice(text)
         builder.incidents.add(Kind.CONFIG_CONFLICT, line, message=text, advice=advice, key=text[:80], repeats=False)
+    elif "assert " in text and "loaded_weight" in text:
+        builder.incidents.add(Kind.MODEL_UNSUPPORTED, line, message=text, advice=_OTHER_SHAPE, repeats=False)
 
 
 def config_frame(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -60,6 +62,7 @@ def _advice(text: str) -> str | None:
 _FRAME_LINES = 6
 _LONG_AGO = 1000
 _REFUSED = "this version refuses the configuration: change what the message names"
+_OTHER_SHAPE = "a tensor of the checkpoint has another shape than this version's model: another version or quantisation"
 _REFUSING = re.compile(r"(?:[\w.]{1,120}\.)?(?:Value|Assertion|NotImplemented|Runtime|Type|Validation|Config\w{0,20})E")
 _ADVICE = (
     (

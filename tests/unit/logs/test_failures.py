@@ -443,6 +443,7 @@ def test_a_step_that_took_too_long_is_the_failure_and_not_its_consequence() -> N
     [
         ("assert all(vocab_sizes[0] == vocab_size for vocab_size in vocab_sizes)", "share their vocabulary"),
         ("assert self.total_num_kv_heads % tp_size == 0", "another tensor-parallel size"),
+        ("assert param_data.shape == loaded_weight.shape", "another shape"),
     ],
 )
 def test_what_was_asserted_says_what_does_not_fit(source: str, advice: str) -> None:
@@ -455,7 +456,7 @@ def test_what_was_asserted_says_what_does_not_fit(source: str, advice: str) -> N
             head + "AssertionError",
         ]
     ).incidents
-    assert found.kind == "config_conflict"
+    assert found.kind == ("model_unsupported" if "loaded_weight" in source else "config_conflict")
     assert found.message == f"AssertionError (spec_decode_worker.py:1258, in _vocab_size: {source})"
     assert advice in found.advice
 

@@ -168,6 +168,15 @@ def test_each_diagnosis_states_its_lines(lines: list[str], name: str) -> None:
     assert rules()[[rule.name for rule in rules()].index(name)].kind in {item.kind for item in report.incidents}
 
 
+def test_what_a_kernel_wants_is_not_the_device_that_is_there() -> None:
+    lines = [
+        "INFO 01-01 00:00:00 [x.py:1] Using default W8A8 Block FP8 kernel config for NVIDIA H100 80GB HBM3.",
+        "INFO 01-01 00:00:01 [x.py:1] DeepGEMM E8M0 is only supported on SM100 or newer; it is off.",
+    ]
+    assert read_log(lines).diagnoses == ()
+    assert len(read_log([lines[0], "INFO 01-01 00:00:01 [x.py:1] detected SM100"]).diagnoses) == 1
+
+
 def test_half_of_the_evidence_is_no_finding() -> None:
     assert diagnose({"fusions_announced": ["Enabled custom fusions: norm_quant"]}, {}) == []
     assert diagnose({"custom_all_reduce_off": ["disable_custom_all_reduce=True"]}, {"tensor_parallel": 1}) == []

@@ -65,13 +65,24 @@ def _rule(entry: dict[str, Any]) -> Rule:
 def evidence_kinds() -> list[LineKind]:
     """The rows that keep the evidence lines."""
     return [
-        kind(f"{EVIDENCE}{name}", entry["trigger"], entry["pattern"], _keeper(name), figure=False, joins=False)
+        kind(
+            f"{EVIDENCE}{name}",
+            entry["trigger"],
+            entry["pattern"],
+            _keeper(name, entry.get("unless")),
+            figure=False,
+            joins=False,
+        )
         for name, entry in _document()["evidence"].items()
     ]
 
 
-def _keeper(name: str) -> Any:
+def _keeper(name: str, unless: str | None) -> Any:
+    other = re.compile(unless) if unless else None
+
     def keep(builder: Builder, line: Line, match: re.Match[str]) -> bool:
+        if other is not None and other.search(line.text):
+            return False
         excerpt = line.message
         if match[0] not in excerpt:  # a configuration line of thousands of characters: show the place
             start, end = max(match.start() - 60, 0), match.end() + 60
