@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from crossover.engines.base import Engine
 from crossover.errors import CrossoverError, InputError
 from crossover.launchers.records import LaunchRecord
 
@@ -41,6 +42,26 @@ class ServerSpec:
     served_model_name: str | None = None
     cache_reset: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def command(self, engine: Engine, address: tuple[str, int]) -> tuple[str, ...]:
+        """Returns the command line that serves it at host and port of `address`, unless its arguments have others."""
+        host, port = address
+        return engine.command(
+            self.arguments,
+            model_path=self.model_path,
+            host=host,
+            port=port,
+            draft_path=self.draft_path,
+            served_model_name=self.served_model_name,
+        )
+
+    def variables(self, engine: Engine) -> dict[str, str]:
+        """Returns the engine's variables, without secrets."""
+        return engine.environment(self.environment, cache_reset=self.cache_reset)
+
+    def model_name(self, engine: Engine) -> str:
+        """Returns the id under which the server will list its model."""
+        return engine.model_name(self.arguments, model_path=self.model_path, served_model_name=self.served_model_name)
 
 
 @dataclass(frozen=True)

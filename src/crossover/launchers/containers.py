@@ -4,7 +4,7 @@ there."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,19 +62,10 @@ def inside(
     """
     model, model_mount = _place(spec.model_path, TARGET_FOLDER, is_here)
     draft, draft_mount = _place(spec.draft_path, DRAFT_FOLDER, is_here) if spec.draft_path else (None, ())
-    command = engine.command(
-        spec.arguments,
-        model_path=model,
-        host=address[0],
-        port=address[1],
-        draft_path=draft,
-        served_model_name=spec.served_model_name,
-    )
-    name = engine.model_name(spec.arguments, model_path=model, served_model_name=spec.served_model_name)
-    environment = engine.environment(spec.environment, cache_reset=spec.cache_reset)
-    environment |= simulation_variables(spec.options)
+    there = replace(spec, model_path=model, draft_path=draft)
+    environment = there.variables(engine) | simulation_variables(spec.options)
     mounts = (*model_mount, *draft_mount, *_more(spec.options.get("mounts")))
-    return Inside(command, environment, mounts, name)
+    return Inside(there.command(engine, address), environment, mounts, there.model_name(engine))
 
 
 def bind_words(source: str, target: str, read_only: bool) -> str:

@@ -85,4 +85,4 @@ def backend_parameters(words: Sequence[str]) -> list[str]:
 
 def served_name(spec: ServerSpec, engine: Engine) -> str:
     """Returns the id under which the server will list the model."""
-    return engine.model_name(spec.arguments, model_path=spec.model_path, served_model_name=spec.served_model_name)
+    return spec.model_name(engine)

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -130,9 +130,7 @@ def start_local(
     write_record(record, live_dir)
     server = LocalServer(process, record, live_dir, address)
     engine = get_engine(spec.engine)
-    server.model_name = engine.model_name(
-        spec.arguments, model_path=spec.model_path, served_model_name=spec.served_model_name
-    )
+    server.model_name = spec.model_name(engine)
     shown = redact_command(command, engine.secret_arguments, tuple(secrets.values()))
     server.observed = {"pid": process.pid, "command": list(shown), "port": address[1]}
     return server
@@ -143,12 +141,16 @@ def secret_values(spec: ServerSpec) -> dict[str, str]:
     return {name: os.environ[name] for name in spec.secrets if os.environ.get(name)}
 
 
-def choose_address(spec: ServerSpec, asked: tuple[str | None, int | None] = (None, None)) -> tuple[str, int]:
-    """Returns where the server is to listen: as the arguments ask, else as the options do, else loopback and
-    free."""
+def choose_address(
+    spec: ServerSpec,
+    asked: tuple[str | None, int | None] = (None, None),
+    free: Callable[[str], int] = free_port,
+) -> tuple[str, int]:
+    """Returns where the server is to listen: as the arguments ask, else as the options do, else loopback and a port
+    that is free on that host."""
     host = asked[0] or str(spec.options.get("host") or "127.0.0.1")
     port = asked[1] or int(spec.options.get("port") or 0)
-    return host, port or free_port(host)
+    return host, port or free(host)
 
 
 def _read_exit(live_dir: Path, log_path: Path) -> ExitStatus:

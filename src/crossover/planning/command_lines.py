@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 # Shown where any free port would be taken.
 PORT = 8000
-HERE = ("127.0.0.1", PORT)
 
 
 def command_lines(plan: Plan) -> dict[str, str]:
@@ -77,9 +76,11 @@ def _origin(plan: Plan, key: str, launcher: Mapping[str, Any]) -> tuple[Mapping[
     return plan.steps["image", key].recipe, environment_path(find_definition(str(name))) if name else None
 
 
-def _address(spec: ServerSpec, asked: tuple[str | None, int | None]) -> tuple[str, int]:
-    host = asked[0] or str(spec.options.get("host") or HERE[0])
-    return host, asked[1] or int(spec.options.get("port") or HERE[1])
+def _address(spec: ServerSpec, engine: Engine | None) -> tuple[str, int]:
+    from crossover.launchers.local import choose_address
+
+    asked = engine.address(spec.arguments) if engine else (None, None)
+    return choose_address(spec, asked, lambda host: PORT)
 
 
 def _shell(
@@ -90,7 +91,7 @@ def _shell(
     prefix: str = "",
 ) -> str:
     if environment is None:
-        environment = engine.environment(spec.environment, cache_reset=spec.cache_reset)
+        environment = spec.variables(engine)
     given = [f"{prefix}{name}={shlex.quote(value)}" for name, value in environment.items()]
     given += [f'{prefix}{name}="${name}"' for name in spec.secrets]
     return " ".join([*given, _join(words, engine)])
@@ -103,15 +104,7 @@ def _join(words: Sequence[str], engine: Engine) -> str:
 
 
 def _plain(spec: ServerSpec, engine: Engine) -> str:
-    host, port = _address(spec, engine.address(spec.arguments))
-    words = engine.command(
-        spec.arguments,
-        model_path=spec.model_path,
-        host=host,
-        port=port,
-        draft_path=spec.draft_path,
-        served_model_name=spec.served_model_name,
-    )
+    words = spec.command(engine, _address(spec, engine))
     folder = spec.options.get("python_environment")
     path = f'PATH={shlex.quote(f"{folder}/bin")}:"$PATH" ' if folder else ""
     return path + _shell(spec, engine, words)
@@ -120,18 +113,16 @@ def _plain(spec: ServerSpec, engine: Engine) -> str:
 def _simulated(spec: ServerSpec, engine: Engine) -> str:
     from crossover.launchers.kinds.simulated import simulation_arguments
 
-    words = ("crossover", "sim", *simulation_arguments(spec, engine, _address(spec, (None, None))))
+    words = ("crossover", "sim", *simulation_arguments(spec, engine, _address(spec, None)))
     return _shell(spec, engine, words)
 
 
 def _docker(spec: ServerSpec, engine: Engine) -> str:
-    from crossover.launchers.containers import inside
     from crossover.launchers.docker_run import docker_run
-    from crossover.launchers.kinds.docker import container_settings
+    from crossover.launchers.kinds.docker import container_settings, inside_network
 
-    address = _address(spec, engine.address(spec.arguments))
-    network = str(spec.options.get("network") or "host")
-    within = inside(spec, engine, address if network == "host" else ("0.0.0.0", address[1]), _is_path)
+    address = _address(spec, engine)
+    within = inside_network(spec, engine, address, _is_path)
     return _join(docker_run(container_settings(spec, within, address), spec.secrets), engine)
 
 
@@ -139,7 +130,7 @@ def _apptainer(spec: ServerSpec, engine: Engine) -> str:
     from crossover.launchers.containers import inside
     from crossover.launchers.kinds.apptainer import exec_arguments
 
-    within = inside(spec, engine, _address(spec, engine.address(spec.arguments)), _is_path)
+    within = inside(spec, engine, _address(spec, engine), _is_path)
     program = str(spec.options.get("executable") or "apptainer")
     words = (program, *exec_arguments(spec, within, Path("/var/tmp/crossover")), *within.command)
     return _shell(spec, engine, words, within.environment, "APPTAINERENV_")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from docker.errors import NotFound
 
@@ -75,8 +77,8 @@ def test_an_engine_that_listens_on_loopback_in_a_network_of_its_own_is_refused(t
 class Daemon:
     """Answers what the launcher asks before there is a container."""
 
-    def __init__(self, podman=None, security=()):
-        self._podman, self._security = podman, security
+    def __init__(self, podman=None, security=(), user=""):
+        self._podman, self._security, self._user = podman, security, user
         self.containers = self.images = self
 
     def version(self):
@@ -87,7 +89,10 @@ class Daemon:
         return {"SecurityOptions": list(self._security)}
 
     def get(self, name):
-        raise NotFound("no such image")
+        return SimpleNamespace(attrs={"Config": {"User": self._user}}, remove=self.create)
+
+    def create(self, **settings):
+        raise NotFound("gone")
 
 
 def test_a_rootless_daemons_host_network_is_not_this_machines(monkeypatch, tmp_path):
@@ -101,3 +106,17 @@ def test_a_rootless_daemons_host_network_is_not_this_machines(monkeypatch, tmp_p
         with pytest.raises(error, match=told):
             get_launcher("docker").start(wanted, tmp_path)
         assert not (tmp_path / "launch.json").exists()
+
+
+def test_weights_that_the_images_user_may_not_read_are_told(monkeypatch, tmp_path):
+    weights = tmp_path / "weights"
+    weights.mkdir(mode=0o700)
+    wanted = ServerSpec("vllm", {}, str(weights), "k1", options={"image": "i", "network": "bridge"})
+    for daemon, error, told in (
+        (Daemon(user="54321:54321"), InputError, "the container's user .number 54321"),
+        (Daemon(user="54321:54321", security=["name=userns"]), LaunchError, "is not on this machine"),
+        (Daemon(user="54321:54321", podman="5.4.0"), LaunchError, "is not on this machine"),
+    ):
+        monkeypatch.setattr(docker, "connect", lambda daemon=daemon: daemon)
+        with pytest.raises(error, match=told):
+            get_launcher("docker").start(wanted, tmp_path / "live")

@@ -6,7 +6,7 @@ import contextlib
 import ipaddress
 import signal
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -17,16 +17,17 @@ from docker.models.containers import Container
 from docker.types import Mount as DockerMount
 from docker.types import Ulimit
 
-from crossover.engines import get_engine
+from crossover.engines import Engine, get_engine
 from crossover.errors import InputError
 from crossover.launchers import docker_api, supervisor
 from crossover.launchers.base import MARKER, ExitStatus, LaunchError, RunningServer, ServerSpec, check_options
 from crossover.launchers.container_log import LogFollower
-from crossover.launchers.containers import Inside, inside, require_sources
+from crossover.launchers.containers import Inside, inside, is_folder, require_sources
 from crossover.launchers.docker_api import API_ERRORS, READABLE_LOG, connect, words
 from crossover.launchers.inheritance import exceptions_of_proxies
 from crossover.launchers.local import LAUNCH_MARKER, choose_address, secret_values
 from crossover.launchers.ports import client_host, listens, require_free
+from crossover.launchers.readable import require_readable
 from crossover.launchers.records import LaunchRecord, forget_record, new_record, write_record
 from crossover.launchers.root_cause import root_cause_of
 from crossover.redaction import redact_command
@@ -177,10 +178,9 @@ class DockerLauncher:
         engine = get_engine(spec.engine)
         address = choose_address(spec, engine.address(spec.arguments))
         require_free(*address)
-        network = str(spec.options.get("network") or "host")
-        if network != "host":
+        if _network(spec) != "host":
             _refuse_loopback(engine.address(spec.arguments)[0])
-        within = inside(spec, engine, address if network == "host" else ("0.0.0.0", address[1]))
+        within = inside_network(spec, engine, address)
         if docker_api.is_here():
             require_sources(within.mounts)
         record = new_record(self.kind, spec.label)
@@ -191,9 +191,15 @@ class DockerLauncher:
         settings = container_settings(spec, within, address) | _ours(spec, record)
         if podman is not None and spec.options.get("gpus") is not None:
             settings["device_requests"] = [docker_api.podman_gpu_request(spec.options["gpus"])]
-        if podman is None and network == "host":
-            _refuse_rootless(client)
-        settings["environment"] |= exceptions_of_proxies(settings["environment"], _baked(client, settings["image"]))
+        image = _image_config(client, settings["image"])
+        if podman is None:
+            remapped = _remaps_users(client)
+            if _network(spec) == "host":
+                _refuse_rootless(remapped)
+            if docker_api.is_here() and not remapped:
+                require_readable(within.mounts, spec.options, str(image.get("User") or ""))
+        baked = dict(one.partition("=")[::2] for one in image.get("Env") or ())
+        settings["environment"] |= exceptions_of_proxies(settings["environment"], baked)
         settings["environment"] |= {**secrets, MARKER: spec.label, LAUNCH_MARKER: record.launch}
         (live_dir / "engine.log").unlink(missing_ok=True)
         write_record(record, live_dir)  # before there is anything to leave behind
@@ -239,9 +245,15 @@ def _refuse_loopback(host: str | None) -> None:
             )
 
 
-def _refuse_rootless(client: docker.DockerClient) -> None:
+def _remaps_users(client: docker.DockerClient) -> str | None:
+    """Returns the security option by which a daemon's users are not this machine's (rootless, userns), None without."""
+    options = (str(option) for option in client.info().get("SecurityOptions") or ())
+    return next((option for option in options if "rootless" in option or "userns" in option), None)
+
+
+def _refuse_rootless(remapped: str | None) -> None:
     """Raises InputError where the host's network of the daemon is not this machine's, so that nobody would answer."""
-    if any("rootless" in str(option) for option in client.info().get("SecurityOptions") or ()):
+    if remapped is not None and "rootless" in remapped:
         raise InputError(
             "the `host` network of a rootless Docker daemon is a namespace of its own, where nobody reaches the server",
             place="launcher.network",
@@ -249,17 +261,16 @@ def _refuse_rootless(client: docker.DockerClient) -> None:
         )
 
 
-def _baked(client: docker.DockerClient, image: str) -> dict[str, str]:
-    """Returns the variables that an image brings along; LaunchError where it is not there."""
+def _image_config(client: docker.DockerClient, image: str) -> Mapping[str, Any]:
+    """Returns what an image brings along (Env, User); LaunchError where it is not there."""
     try:
-        config = client.images.get(image).attrs.get("Config") or {}
+        return client.images.get(image).attrs.get("Config") or {}
     except NotFound:
         raise LaunchError(
             "image_missing", f"the image {image} is not on this machine (any more); run again to bring it"
         ) from None
     except API_ERRORS as error:
         raise LaunchError("not_started", f"the image {image} cannot be looked at: {words(error)}") from None
-    return dict(one.partition("=")[::2] for one in config.get("Env") or ())
 
 
 def _log_stream(container_id: str, since_s: int | None) -> Iterable[bytes]:
@@ -275,6 +286,21 @@ def _ours(spec: ServerSpec, record: LaunchRecord) -> dict[str, Any]:
     return {"name": record.details["name"], "labels": labels, "log_config": READABLE_LOG, "use_config_proxy": False}
 
 
+def _network(spec: ServerSpec) -> str:
+    return str(spec.options.get("network") or "host")
+
+
+def inside_network(
+    spec: ServerSpec, engine: Engine, address: tuple[str, int], is_here: Callable[[str], bool] = is_folder
+) -> Inside:
+    """Returns the server as it is in its container, where it listens to all in a network of its own; see `inside`.
+
+    Args:
+        address: host and port on which clients of this machine reach it.
+    """
+    return inside(spec, engine, address if _network(spec) == "host" else ("0.0.0.0", address[1]), is_here)
+
+
 def container_settings(spec: ServerSpec, within: Inside, address: tuple[str, int]) -> dict[str, Any]:
     """Returns what the Docker API is asked for, secrets and our marks left out.
 
@@ -283,8 +309,7 @@ def container_settings(spec: ServerSpec, within: Inside, address: tuple[str, int
         within: the same as it is in the container.
         address: host and port on which clients of this machine reach it.
     """
-    options = spec.options
-    network = str(options.get("network") or "host")
+    options, network = spec.options, _network(spec)
     settings: dict[str, Any] = {
         "image": docker_api.without_tag(str(options["image"])),
         "entrypoint": [within.command[0]],

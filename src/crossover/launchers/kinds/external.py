@@ -48,10 +48,7 @@ class ExternalLauncher:
         log_path = live_dir / "engine.log"
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
         log_path.write_text(f"{now} the server at {url} already runs; its log is not available\n")
-        name = get_engine(spec.engine).model_name(
-            spec.arguments, model_path=spec.model_path, served_model_name=spec.served_model_name
-        )
-        return ExternalServer(url, log_path, name)
+        return ExternalServer(url, log_path, spec.model_name(get_engine(spec.engine)))
 
     def reap(self, record: LaunchRecord, live_dir: Path) -> bool:
         """Nothing of it is ever ours."""

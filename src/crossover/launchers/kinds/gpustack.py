@@ -261,8 +261,7 @@ def _model(
     spec: ServerSpec, engine: Engine, record: LaunchRecord, backend: Record, cluster: int, line: CommandLine
 ) -> Record:
     """Returns the model as it is sent to GPUStack."""
-    environment = engine.environment(spec.environment, cache_reset=spec.cache_reset)
-    environment |= simulation_variables(spec.options)
+    environment = spec.variables(engine) | simulation_variables(spec.options)
     marks = {MARKER: spec.label, LAUNCH_MARKER: record.launch}
     version = str(record.details["version"])
     return {

@@ -25,23 +25,16 @@ class ProcessLauncher:
     def start(self, spec: ServerSpec, live_dir: Path) -> RunningServer:
         check_options(self.kind, spec.options, _OPTIONS)
         engine = get_engine(spec.engine)
-        host, port = choose_address(spec, engine.address(spec.arguments))
-        command = engine.command(
-            spec.arguments,
-            model_path=spec.model_path,
-            host=host,
-            port=port,
-            draft_path=spec.draft_path,
-            served_model_name=spec.served_model_name,
-        )
-        environment = inherited_environment() | engine.environment(spec.environment, cache_reset=spec.cache_reset)
+        address = choose_address(spec, engine.address(spec.arguments))
+        command = spec.command(engine, address)
+        environment = inherited_environment() | spec.variables(engine)
         folder = spec.options.get("python_environment")
         if folder:
             bin_dir = Path(str(folder)).absolute() / "bin"
             environment["PATH"] = f"{bin_dir}:{environment.get('PATH', '')}"
             environment["VIRTUAL_ENV"] = str(bin_dir.parent)
         command = (_executable(command, environment.get("PATH")), *command[1:])
-        return start_local(self.kind, spec, command, environment, live_dir.absolute(), (host, port))
+        return start_local(self.kind, spec, command, environment, live_dir.absolute(), address)
 
     def reap(self, record: LaunchRecord, live_dir: Path) -> bool:
         """Ends what is left of a launch of this kind; see `crossover.launchers.reap`."""

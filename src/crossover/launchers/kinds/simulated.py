@@ -30,7 +30,7 @@ class SimulatedLauncher:
         # port.
         address = choose_address(spec)
         command = (sys.executable, "-m", "crossover.cli", "sim", *simulation_arguments(spec, engine, address))
-        environment = inherited_environment() | engine.environment(spec.environment, cache_reset=spec.cache_reset)
+        environment = inherited_environment() | spec.variables(engine)
         environment["PYTHONUNBUFFERED"] = "1"
         return start_local(self.kind, spec, command, environment, live_dir.absolute(), address)
 
@@ -42,8 +42,7 @@ class SimulatedLauncher:
 def simulation_arguments(spec: ServerSpec, engine: Engine, address: tuple[str, int]) -> tuple[str, ...]:
     """Returns the words after `crossover sim`."""
     host, port = address
-    model = engine.model_name(spec.arguments, model_path=spec.model_path, served_model_name=spec.served_model_name)
-    own = ["--dialect", engine.name, "--model", model, "--host", host, "--port", str(port)]
+    own = ["--dialect", engine.name, "--model", spec.model_name(engine), "--host", host, "--port", str(port)]
     own += simulation_words(spec.options)
     arguments = {name: value for name, value in spec.arguments.items() if name not in ("host", "port")}
     real = engine.command(arguments, model_path=spec.model_path, host=host, port=port, draft_path=spec.draft_path)
