@@ -12,7 +12,7 @@ from crossover.logs.lines import Line
 # vLLM's and SGLang's logs of requests: what follows is the client's or the model's text.
 _REQUESTS = (
     "Received request ", "Generated response ", " details: prompt: ", "Receive: obj=", "Receive OpenAI: obj=",
-    "Finish: obj=",
+    "Finish: obj=", '"request.received"', '"request.finished"',
 )  # fmt: skip
 _SETTINGS = ("non-default args: ", "args: Namespace(", "server_args=", "ServerArgs(", " with config: ")
 

@@ -90,7 +90,7 @@ def _startup(startup: Startup, loads_inside: bool) -> Iterator[str]:
     ready = clock(startup.ready) if startup.ready else "yes, without a time" if startup.ready_seen else "not seen"
     yield f"  ready                 {ready}"
     if startup.graph_count is not None:
-        yield f"  captured graph sizes  {startup.graph_count}"
+        yield f"  graph batch sizes     {startup.graph_count}"
 
 
 def _memory(report: EngineReport) -> Iterator[str]:

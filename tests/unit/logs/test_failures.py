@@ -242,6 +242,7 @@ def test_the_same_text_quoted_or_configured_is_no_incident(name: str) -> None:
         f"(APIServer pid=1) INFO 05-21 00:19:06 [logger.py:92] Generated response chatcmpl-9731 (streaming delta): output: '{text}', finish_reason: None",
         f"[2025-07-16 14:43:09] Receive: obj=GenerateReqInput(rid='18', text='{text}')",
         f"[2025-07-16 14:43:10] Finish: obj=GenerateReqInput(rid='18'), out={{'text': '{text}'}}",
+        f'{{"event": "request.received", "rid": "18", "obj": {{"text": "{text}"}}}}',
         f"(APIServer pid=1) INFO 04-20 17:17:47 [utils.py:253] non-default args: {{'model': '{text}'}}",
         f"[2025-07-16 14:43:09] server_args=ServerArgs(model_path='{text}')",
     ):
