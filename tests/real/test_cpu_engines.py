@@ -252,7 +252,7 @@ def test_a_wrong_flag_is_told_by_its_own_words(engine, environment, model, tmp_p
     server = get_launcher("process").start(wrong, tmp_path)
     with pytest.raises(LaunchError, match="unrecognized arguments: --no-such-flag") as error:
         wait_ready(server, get_engine(engine), Endpoint(server.base_url, "tiny"), READY_S)
-    assert error.value.kind == "config_conflict"
+    assert error.value.kind == "invalid_argument"
 
 
 # What the engine's own parser makes of our flags; each program prints the values as JSON.
