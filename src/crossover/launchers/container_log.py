@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import threading
 import time
@@ -32,6 +31,9 @@ class LogFollower(threading.Thread):
         path: the file, added to.
         secrets: name to value; a value is replaced by its name.
         is_over: whether nothing more is to come once the stream has ended.
+
+    Attributes:
+        lost_bytes: of the log, which could not be written.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class LogFollower(threading.Thread):
         self._connect, self._path, self._is_over = connect, path, is_over
         self._secrets = names_of(secrets)
         self._seen = _Seen()
+        self.lost_bytes = 0
 
     def run(self) -> None:
         with self._path.open("ab", buffering=0) as file:
@@ -71,8 +74,11 @@ class LogFollower(threading.Thread):
 
     def _write(self, file: BinaryIO, lines: Iterable[bytes]) -> None:
         text = b"".join(with_names(_stamped(line), self._secrets) + b"\n" for line in lines if self._seen.is_new(line))
-        with contextlib.suppress(OSError):  # a full disk ends the cells with a word of its own
-            file.write(text)
+        try:
+            written = file.write(text) or 0
+        except OSError:  # a full disk must not end the following
+            written = 0
+        self.lost_bytes += len(text) - written
 
 
 class _Seen:

@@ -160,14 +160,22 @@ def _read_exit(live_dir: Path, log_path: Path) -> ExitStatus:
         return ExitStatus("killed", reason="the server's supervisor was killed from outside")
     code, number, forced = end["code"], end["signal"], end["forced"]
     if end["asked"]:
-        return ExitStatus("stopped", code, number, forced, "stopped by us" + (", killed after the grace" * forced))
+        reason = "stopped by us" + (", killed after the grace" * forced) + lost_words(end["log_bytes_dropped"])
+        return ExitStatus("stopped", code, number, forced, reason)
     cause = root_cause_of(log_path)
     if number is not None:
         name = signal.Signals(number).name
         hint = " (by the system when memory ran out, or by somebody)" if number == signal.SIGKILL else ""
-        return ExitStatus("killed", code, number, forced, f"the server was killed by {name}{hint}: {cause}")
+        reason = f"the server was killed by {name}{hint}: {cause}{lost_words(end['log_bytes_dropped'])}"
+        return ExitStatus("killed", code, number, forced, reason)
     kind = "exited" if cause.kind == "engine_died" else cause.kind
-    return ExitStatus(kind, code, number, forced, f"the server ended with status {code}: {cause}")
+    reason = f"the server ended with status {code}: {cause}{lost_words(end['log_bytes_dropped'])}"
+    return ExitStatus(kind, code, number, forced, reason)
+
+
+def lost_words(lost_bytes: int) -> str:
+    """Returns what is to be said of bytes of a log that could not be written, nothing where there were none."""
+    return f" ({lost_bytes} bytes of its log are lost: no room on the disk)" if lost_bytes else ""
 
 
 def members(record: LaunchRecord) -> list[psutil.Process]:

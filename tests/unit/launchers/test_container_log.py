@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from crossover.launchers import container_log
 from crossover.launchers.container_log import LogFollower
@@ -64,3 +65,15 @@ def test_lines_are_asked_for_from_the_second_of_the_last_one(tmp_path, monkeypat
     follower.join(5)
     assert asked == [None, 1795985606]  # 2026-11-29T20:53:26Z
     assert len((tmp_path / "engine.log").read_text().splitlines()) == 1
+
+
+def test_what_a_full_disk_does_not_take_is_counted_and_the_rest_is_written(tmp_path):
+    log = tmp_path / "engine.log"
+    line = b"2026-11-29T20:53:26.123456789Z " + b"x" * 9 + b"\n"  # 31 + 9 + 1 bytes
+    follower = LogFollower(lambda since_s: [], log, {}, lambda: True)
+    with Path("/dev/full").open("ab", buffering=0) as full:
+        follower._write(full, [line[:-1]])
+    assert follower.lost_bytes == 41
+    with log.open("ab", buffering=0) as file:
+        follower._write(file, [line[:-1].replace(b"56789Z", b"56790Z")])
+    assert (follower.lost_bytes, log.stat().st_size) == (41, 41)

@@ -19,7 +19,7 @@ import pytest
 
 from crossover.engines import get_engine
 from crossover.errors import CrossoverError, InputError
-from crossover.launchers import LaunchError, ServerSpec, get_launcher, reap, wait_ready
+from crossover.launchers import LaunchError, ServerSpec, get_launcher, local, reap, supervisor, wait_ready
 from crossover.launchers.ports import free_port
 
 SERVER = Path(__file__).with_name("fake_server.py")
@@ -302,3 +302,14 @@ def test_external_never_stops(tmp_path):
     finally:
         other.kill()
         other.wait()
+
+
+@pytest.mark.parametrize("end", [{"asked": True}, {"code": 3}, {"signal": 9, "code": None}])
+def test_bytes_of_a_log_that_a_full_disk_did_not_take_are_told(tmp_path, end):
+    log = supervisor.StampedLog("/dev/full", {})
+    log.feed(b"lost\n")
+    assert log.dropped == 36  # a stamp of 30, a blank, the word and its end
+    ended = {"code": 0, "signal": None, "asked": False, "forced": False, "log_bytes_dropped": log.dropped, **end}
+    (tmp_path / "exit.json").write_text(json.dumps(ended))
+    status = local._read_exit(tmp_path, tmp_path / "engine.log")
+    assert status.reason.endswith("(36 bytes of its log are lost: no room on the disk)")

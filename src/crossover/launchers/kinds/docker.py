@@ -25,7 +25,7 @@ from crossover.launchers.container_log import LogFollower
 from crossover.launchers.containers import Inside, inside, is_folder, require_sources
 from crossover.launchers.docker_api import API_ERRORS, READABLE_LOG, connect, words
 from crossover.launchers.inheritance import exceptions_of_proxies
-from crossover.launchers.local import LAUNCH_MARKER, choose_address, secret_values
+from crossover.launchers.local import LAUNCH_MARKER, choose_address, lost_words, secret_values
 from crossover.launchers.ports import client_host, listens, require_free
 from crossover.launchers.readable import require_readable
 from crossover.launchers.records import LaunchRecord, forget_record, new_record, write_record
@@ -139,7 +139,8 @@ class ContainerServer:
         self._wait_for_log()
         docker_api.remove(self._container)
         forget_record(self._live_dir)
-        self._status = status
+        lost_bytes = self._follower.lost_bytes if self._follower is not None else 0
+        self._status = replace(status, reason=status.reason + lost_words(lost_bytes))
 
     def _is_over(self) -> bool:
         """Whether the log has come to its end, asked where its stream has ended: the daemon may only be away."""
