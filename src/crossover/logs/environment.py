@@ -156,6 +156,9 @@ KINDS = (
             "No such file or directory: 'nvcc'",
             "command not found",
             "nvcc: not found",
+            "python3: not found",
+            "vllm: not found",
+            "sglang: not found",
             "operator torchvision::",
             "'_OpNamespace' '",
             "Form data requires ",
@@ -169,7 +172,7 @@ KINDS = (
         r"|(?<![\w(])ImportError: (?:cannot import name|Please install|[Ff]ailed|[^\n]{1,80}is not installed)"
         r"|(?<!libcuda\.so\.1)(?<=[\w.]): cannot open shared object file|Failed to find C compiler|Could not find nvcc"
         r"|version `GLIBC\w{0,4}_[\d.]{1,9}' not found|No such file or directory: '(?:ninja|nvcc)'"
-        r"|(?:vllm|sglang|python3?): command not found|nvcc: not found"
+        r"|(?:vllm|sglang|python3?): (?:command )?not found|nvcc: not found"
         r"|exec: \"[^\"\n]{1,80}\": executable file not found"
         r"|untagged enum ModelWrapper",
         Kind.ENVIRONMENT_BROKEN,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from crossover.logs.builder import Builder
@@ -39,13 +40,15 @@ def with_causes(found: Sequence[Told], shared: Builder) -> tuple[list[Incident],
         The incidents, and the cause of the last death; None where nothing died.
     """
     result: list[Incident] = []
+    errors = _errors(found)
     failure, previous = None, -1
     for number, _, incident in found:
         if incident.kind in _DEATHS:
             below = root_cause(shared, number - 1, number + _TRACEBACK_LINES)
             above = root_cause(shared, previous, number) if incident.kind == Kind.ENGINE_DIED else None
-            cause = above or below or _earlier(found, previous, number)
-            own = _own_incident(found, cause, previous) if cause else None
+            since = errors[bisect_right(errors, previous, key=lambda one: one.first) :]
+            cause = above or below or _earlier(since, number)
+            own = _own_incident(since, cause) if cause else None
             incident = _told(incident, cause[1] if cause else None, own)
             failure = own or (dataclasses.replace(incident, message=cause[1]) if cause else incident)
             previous = number
@@ -68,16 +71,11 @@ def _errors(found: Sequence[Told]) -> list[Told]:
     return [one for one in found if one.incident.severity == Severity.ERROR and one.incident.kind not in _GENERIC]
 
 
-def _own_incident(found: Sequence[Told], cause: tuple[int, str], after: int) -> Incident | None:
+def _own_incident(errors: Sequence[Told], cause: tuple[int, str]) -> Incident | None:
     """The incident that is the cause itself: told by the same line or text, or else one right beside it."""
     at, text = cause
-    errors = _errors(found)
     same = [one.incident for one in errors if at in (one.first, one.last) or text[:80] in one.incident.message]
-    beside = [
-        one.incident
-        for one in errors
-        if one.first > after and one.first - _BESIDE_LINES <= at <= one.last + _BESIDE_LINES
-    ]
+    beside = [one.incident for one in errors if one.first - _BESIDE_LINES <= at <= one.last + _BESIDE_LINES]
     return _first(same) or _first(beside)
 
 
@@ -85,9 +83,9 @@ def _first(errors: Sequence[Incident]) -> Incident | None:
     return next((one for one in errors if one.kind not in _CONSEQUENCES), errors[0] if errors else None)
 
 
-def _earlier(found: Sequence[Told], after: int, before: int) -> tuple[int, str] | None:
-    """The first error of another kind between two lines: no exception was printed, but what happened was."""
-    return next(((one.first, one.incident.message) for one in _errors(found) if after < one.first <= before), None)
+def _earlier(errors: Sequence[Told], before: int) -> tuple[int, str] | None:
+    """The first error of another kind up to a line: no exception was printed, but what happened was."""
+    return next(((one.first, one.incident.message) for one in errors if one.first <= before), None)
 
 
 def without_death(found: Sequence[Told], chosen: Builder, shared: Builder) -> Incident | None:
