@@ -13,17 +13,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import docker
 import psutil
 import pytest
 import yaml
+from real_containers import REGISTRY, SERVICES, Servers, ended, ready, run_elsewhere, starting
 
-from crossover.client import Endpoint
 from crossover.engines import get_engine
 from crossover.errors import CrossoverError
-from crossover.launchers import LaunchError, ServerSpec, get_launcher, reap, wait_ready
+from crossover.launchers import LaunchError, ServerSpec, reap
 from crossover.launchers.apptainer_images import fetch_file
 from crossover.launchers.containers import inside
 from crossover.launchers.kinds.apptainer import exec_arguments
@@ -31,10 +32,6 @@ from crossover.launchers.kinds.apptainer import exec_arguments
 pytestmark = pytest.mark.real
 
 ROOT = Path(__file__).parents[2]
-SERVICES = Path(os.environ.get("CROSSOVER_SERVICES", "/var/tmp/crossover-services"))
-REGISTRY = "127.0.0.1:5005"
-FAKE_SERVER = ROOT / "tests" / "unit" / "launchers" / "fake_server.py"
-READY_S = 120
 LABEL = "apptainer-test"
 
 
@@ -70,49 +67,14 @@ def facts(installed, reference):
 
 
 @pytest.fixture
+def made(facts):
+    return Servers({"image": facts["path"]}, LABEL)
+
+
+@pytest.fixture
 def start(facts, tmp_path):
-    servers = []
-
-    def _start(spec):
-        server = get_launcher("apptainer").start(spec, tmp_path / "live" / f"s{len(servers)}")
-        servers.append(server)
-        return server
-
-    yield _start
-    for server in servers:
-        server.stop(1)
-
-
-def simulated(facts, engine="vllm"):
-    arguments = {"vllm": {"tensor-parallel-size": 8}, "sglang": {"tp-size": 8}}[engine]
-    options = {"image": facts["path"], "simulated": {"time_scale": 200}}
-    return ServerSpec(engine, arguments, "/weights", LABEL, served_model_name="m", options=options)
-
-
-def scripted(facts, *words, **options):
-    """The small server of the unit tests, in a container."""
-    command = ["python3", "/fake/fake_server.py", "{port}", "m", *words]
-    mounts = [{"source": str(FAKE_SERVER.parent), "target": "/fake"}]
-    return ServerSpec(
-        "openai", {"command": command}, "/w", LABEL, options={"image": facts["path"], "mounts": mounts, **options}
-    )
-
-
-def code(facts, program, weights="/w", **more):
-    command = {"command": ["python3", "-c", program]}
-    return ServerSpec("openai", command, str(weights), LABEL, options={"image": facts["path"]}, **more)
-
-
-def ready(server, engine="openai", timeout_s=READY_S):
-    return wait_ready(server, get_engine(engine), Endpoint(server.base_url, "m"), timeout_s)
-
-
-def ended(server, timeout_s=60):
-    deadline = time.monotonic() + timeout_s
-    while (status := server.poll()) is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    return status
+    with starting("apptainer", tmp_path / "live") as start:
+        yield start
 
 
 def ours(label=LABEL):
@@ -149,8 +111,8 @@ def test_an_image_that_cannot_be_had_is_one_line(installed):
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
-def test_an_engine_starts_answers_and_stops(start, facts, engine):
-    server = start(simulated(facts, engine))
+def test_an_engine_starts_answers_and_stops(start, made, engine):
+    server = start(made.simulated(engine))
     ready(server, engine)
     assert server.owns_port() is True
     assert ours()
@@ -160,7 +122,7 @@ def test_an_engine_starts_answers_and_stops(start, facts, engine):
     assert len(server.log_path.read_text().splitlines()) > 5
 
 
-def test_weights_are_read_only_there_are_few_rights_and_scratch_space_is_on_disk(start, facts, tmp_path, monkeypatch):
+def test_weights_are_read_only_there_are_few_rights_and_scratch_space_is_on_disk(start, made, tmp_path, monkeypatch):
     monkeypatch.setenv("STRAY_TOKEN", "canary-4712")
     weights = tmp_path / "weights"
     weights.mkdir()
@@ -174,7 +136,7 @@ def test_weights_are_read_only_there_are_few_rights_and_scratch_space_is_on_disk
         "    with open(folder + '/big', 'wb') as file: file.write(bytes(100 << 20))\n"
         "print('STRAY_TOKEN' in os.environ)\n"
     )
-    server = start(code(facts, program, weights))
+    server = start(made.code(program, weights=weights))
     assert ended(server).code == 0
     log = server.log_path.read_text()
     assert "Read-only file system" in log
@@ -208,7 +170,7 @@ def test_a_user_without_rights_is_given_the_same(reference):
             "print(status['CapEff'].strip(), status['NoNewPrivs'].strip())\n"
             "pathlib.Path('/written').touch()\n"
         )
-        spec = code({"path": str(image)}, program)
+        spec = Servers({"image": str(image)}, LABEL).code(program)
         within = inside(spec, get_engine("openai"), ("127.0.0.1", 1))
         words = ["apptainer", *exec_arguments(spec, within, scratch), *within.command]
         done = subprocess.run(
@@ -219,41 +181,41 @@ def test_a_user_without_rights_is_given_the_same(reference):
         assert done.stdout.splitlines() == ["65534 0", "0000000000000000 1"]
 
 
-def test_one_that_exits_at_once_keeps_its_code_and_its_words(start, facts):
-    server = start(code(facts, "print('ValueError: DCP is not supported with DSpark'); raise SystemExit(6)"))
+def test_one_that_exits_at_once_keeps_its_code_and_its_words(start, made):
+    server = start(made.code("print('ValueError: DCP is not supported with DSpark'); raise SystemExit(6)"))
     with pytest.raises(LaunchError, match="status 6: ValueError: DCP is not supported") as error:
         ready(server)
     assert error.value.kind == "config_conflict"
 
 
-def test_weights_in_a_folder_whose_name_has_signs_of_the_runtimes_own(start, facts, tmp_path):
+def test_weights_in_a_folder_whose_name_has_signs_of_the_runtimes_own(start, made, tmp_path):
     weights = tmp_path / 'a:b, "c" ü'
     weights.mkdir()
     (weights / "x").write_text("found")
-    server = start(code(facts, "print(open('/models/target/x').read())", weights))
+    server = start(made.code("print(open('/models/target/x').read())", weights=weights))
     ended(server)
     assert "found" in server.log_path.read_text()
 
 
-def test_one_that_never_gets_ready(start, facts):
+def test_one_that_never_gets_ready(start, made):
     with pytest.raises(LaunchError, match="not ready after 3 s") as error:
-        ready(start(scripted(facts, "listen-after=60")), timeout_s=3)
+        ready(start(made.scripted("listen-after=60")), timeout_s=3)
     assert error.value.kind == "never_ready"
 
 
-def test_one_whose_port_is_taken_by_somebody_else(start, facts):
-    first = start(scripted(facts))
+def test_one_whose_port_is_taken_by_somebody_else(start, made):
+    first = start(made.scripted())
     ready(first)
     port = int(first.base_url.rsplit(":", 1)[1])
     with pytest.raises(LaunchError, match="in use by another process"):
-        start(scripted(facts, port=port))
-    status = ended(start(code(facts, f"import socket; socket.create_server(('127.0.0.1', {port}))")))
+        start(made.scripted(port=port))
+    status = ended(start(made.code(f"import socket; socket.create_server(('127.0.0.1', {port}))")))
     assert status.kind == "port_in_use"
     assert f"port {port} is in use" in status.reason
 
 
-def test_one_that_is_killed_from_outside(start, facts):
-    server = start(scripted(facts))
+def test_one_that_is_killed_from_outside(start, made):
+    server = start(made.scripted())
     ready(server)
     (inner,) = [process for process in ours() if process.cmdline()[1:2] == ["/fake/fake_server.py"]]
     os.kill(inner.pid, signal.SIGKILL)
@@ -263,29 +225,29 @@ def test_one_that_is_killed_from_outside(start, facts):
     assert ours() == []
 
 
-def test_one_that_does_not_heed_the_request_to_stop(start, facts):
-    server = start(scripted(facts, "ignore-term"))
+def test_one_that_does_not_heed_the_request_to_stop(start, made):
+    server = start(made.scripted("ignore-term"))
     ready(server)
     status = server.stop(1)
     assert (status.kind, status.forced) == ("stopped", True)
     assert ours() == []
 
 
-def test_a_missing_image_and_a_missing_command(start, facts, tmp_path):
+def test_a_missing_image_and_a_missing_command(start, made, tmp_path):
     absent = ServerSpec("vllm", {}, "/w", LABEL, options={"image": str(tmp_path / "no.sif")})
     status = ended(start(absent))
     assert status.code == 255
     assert "no.sif" in status.reason
     assert "no such file or directory" in status.reason
-    nothing = ServerSpec("openai", {"command": ["no-such-engine"]}, "/w", LABEL, options={"image": facts["path"]})
+    nothing = made.of("no-such-engine")
     status = ended(start(nothing))
     assert "no-such-engine" in status.reason
 
 
-def test_a_canary_is_in_no_file_and_on_no_command_line(start, facts, tmp_path, monkeypatch):
+def test_a_canary_is_in_no_file_and_on_no_command_line(start, made, tmp_path, monkeypatch):
     monkeypatch.setenv("HUB_TOKEN", "canary-4711")
     program = "import os, time; print(os.environ['HUB_TOKEN'], flush=True); time.sleep(60)"
-    server = start(code(facts, program, secrets=("HUB_TOKEN",)))
+    server = start(made.code(program, secrets=("HUB_TOKEN",)))
     deadline = time.monotonic() + 30
     while not (server.log_path.exists() and "[HUB_TOKEN]" in server.log_path.read_text()):
         assert time.monotonic() < deadline
@@ -298,24 +260,8 @@ def test_a_canary_is_in_no_file_and_on_no_command_line(start, facts, tmp_path, m
     assert not any(b"canary-4711" in path.read_bytes() for path in files)
 
 
-RUN = """
-import sys, time
-from pathlib import Path
-from crossover.launchers import ServerSpec, get_launcher
-options = {{"image": {image!r}, "mounts": [{{"source": {fake!r}, "target": "/fake"}}]}}
-command = ["python3", "/fake/fake_server.py", "{{port}}", "m", "ignore-term"]
-spec = ServerSpec("openai", {{"command": command}}, "/w", "k9", options=options)
-server = get_launcher("apptainer").start(spec, Path({live!r}) / "k9")
-print("started", flush=True)
-time.sleep(60)
-"""
-
-
-def test_what_a_killed_run_left_is_ended_by_the_next_start(facts, tmp_path):
-    program = RUN.format(image=facts["path"], fake=str(FAKE_SERVER.parent), live=str(tmp_path))
-    run = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    assert run.stdout is not None
-    assert run.stdout.readline() == "started\n"
+def test_what_a_killed_run_left_is_ended_by_the_next_start(made, tmp_path):
+    run = run_elsewhere("apptainer", replace(made, label="k9"), tmp_path, "ignore-term")
     assert reap(tmp_path) == []  # its run still lives
     run.kill()
     run.wait()

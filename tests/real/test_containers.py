@@ -6,88 +6,33 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
-from dataclasses import replace
-from pathlib import Path
 
 import docker
 import pytest
+from real_containers import IMAGE, RUNTIMES, Servers, ended, ready, run_elsewhere, runtime_client, starting
 
-from crossover.client import Endpoint
 from crossover.engines import get_engine
 from crossover.engines.endpoints import read_counters, reset_cache
 from crossover.errors import InputError
-from crossover.launchers import LaunchError, ServerSpec, get_launcher, reap, wait_ready
+from crossover.launchers import LaunchError, ServerSpec, get_launcher, reap
 
 pytestmark = pytest.mark.real
 
-SERVICES = Path(os.environ.get("CROSSOVER_SERVICES", "/var/tmp/crossover-services"))
-RUNTIMES = {"docker": "unix:///var/run/docker.sock", "podman": f"unix://{SERVICES}/podman.sock"}
-IMAGE = "crossover-test"
-FAKE_SERVER = Path(__file__).parents[1] / "unit" / "launchers" / "fake_server.py"
-FAST = {"simulated": {"time_scale": 200}}
-READY_S = 120
+
+made = Servers({"image": IMAGE, "init": True}, "k1")
 
 
 @pytest.fixture(params=RUNTIMES)
 def runtime(request, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", RUNTIMES[request.param])
-    try:
-        client = docker.from_env()
-        client.images.get(IMAGE)
-    except docker.errors.DockerException as error:
-        pytest.skip(f"{request.param}: {error}; run .ci/services.sh")
-    return client
+    return runtime_client(request.param)
 
 
 @pytest.fixture
 def start(runtime, tmp_path):
-    servers = []
-
-    def _start(spec):
-        server = get_launcher("docker").start(spec, tmp_path / "live" / f"s{len(servers)}")
-        servers.append(server)
-        return server
-
-    yield _start
-    for server in servers:
-        server.stop(1)
-
-
-def simulated(engine="vllm", **more):
-    options = {"image": IMAGE, **FAST, **more.pop("options", {})}
-    arguments = {"vllm": {"tensor-parallel-size": 8}, "sglang": {"tp-size": 8}}[engine]
-    return ServerSpec(engine, arguments, "/weights", "k1", served_model_name="m", options=options, **more)
-
-
-def scripted(*words, **options):
-    """The small server of the unit tests, in a container."""
-    command = ["python3", "/fake/fake_server.py", "{port}", "m", *words]
-    mounts = [{"source": str(FAKE_SERVER.parent), "target": "/fake"}]
-    return ServerSpec(
-        "openai", {"command": command}, "/w", "k1", options={"image": IMAGE, "init": True, "mounts": mounts, **options}
-    )
-
-
-def code(program, **options):
-    return ServerSpec(
-        "openai", {"command": ["python3", "-c", program]}, "/w", "k1", options={"image": IMAGE, "init": True, **options}
-    )
-
-
-def ready(server, engine="vllm", timeout_s=READY_S, model="m"):
-    return wait_ready(server, get_engine(engine), Endpoint(server.base_url, model), timeout_s)
-
-
-def ended(server, timeout_s=90):
-    deadline = time.monotonic() + timeout_s
-    while (status := server.poll()) is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    return status
+    with starting("docker", tmp_path / "live") as start:
+        yield start
 
 
 def containers_of(client, label="k1"):
@@ -96,7 +41,7 @@ def containers_of(client, label="k1"):
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_an_engine_starts_answers_and_stops(start, runtime, engine):
-    server = start(simulated(engine, cache_reset=True))
+    server = start(made.simulated(engine, cache_reset=True))
     ready(server, engine)
     assert server.owns_port() is True
     assert server.model_name == "m"
@@ -119,20 +64,8 @@ def test_weights_are_mounted_read_only_and_the_container_has_few_rights(start, r
         "except OSError as error: print(error.strerror)\n"
         "print([line.split()[1] for line in open('/proc/self/status') if line.startswith(('CapEff', 'NoNewPrivs'))])\n"
     )
-    server = start(
-        ServerSpec(
-            "openai",
-            {"command": ["python3", "-c", program]},
-            str(weights),
-            "k1",
-            options={
-                "image": IMAGE,
-                "shm_size": "1g",
-                "ulimits": {"stack": 67108864, "nofile": 4096, "nproc": 4096},
-                "ipc": "private",
-            },
-        )
-    )
+    limits = {"stack": 67108864, "nofile": 4096, "nproc": 4096}
+    server = start(made.code(program, weights=weights, shm_size="1g", ulimits=limits, ipc="private"))
     ended(server)
     log = server.log_path.read_text()
     assert "Read-only file system" in log
@@ -140,7 +73,7 @@ def test_weights_are_mounted_read_only_and_the_container_has_few_rights(start, r
 
 
 def test_one_that_exits_at_once_keeps_its_code_and_its_words(start):
-    server = start(code("print('ValueError: DCP is not supported with DSpark'); raise SystemExit(6)"))
+    server = start(made.code("print('ValueError: DCP is not supported with DSpark'); raise SystemExit(6)"))
     with pytest.raises(LaunchError, match="status 6: ValueError: DCP is not supported") as error:
         ready(server)
     assert error.value.kind == "config_conflict"
@@ -150,48 +83,48 @@ def test_weights_in_a_folder_whose_name_has_signs_of_the_runtimes_own(start, run
     weights = tmp_path / "a:b ü"  # Podman refuses commas and quotes in its own words
     weights.mkdir()
     (weights / "x").write_text("found")
-    server = start(replace(code("print(open('/models/target/x').read())"), model_path=str(weights)))
+    server = start(made.code("print(open('/models/target/x').read())", weights=weights))
     ended(server)
     assert "found" in server.log_path.read_text()
 
 
 def test_one_that_never_gets_ready(start):
     with pytest.raises(LaunchError, match="not ready after 2 s") as error:
-        ready(start(scripted("listen-after=60")), timeout_s=2)
+        ready(start(made.scripted("listen-after=60")), timeout_s=2)
     assert error.value.kind == "never_ready"
 
 
 def test_one_whose_memory_runs_out(start):
     program = "import time\nhoard = []\nwhile True: hoard.append(b'x' * 2**20)"
-    status = ended(start(code(program, memory="64m")))
+    status = ended(start(made.code(program, memory="64m")))
     assert status.kind == "out_of_memory"
     assert "limit 0.1 GiB" in status.reason
 
 
 def test_one_whose_port_is_taken_by_somebody_else(start):
-    first = start(scripted())
-    ready(first, "openai")
+    first = start(made.scripted())
+    ready(first)
     port = int(first.base_url.rsplit(":", 1)[1])
     with pytest.raises(LaunchError, match="in use by another process"):
-        start(scripted(port=port))
+        start(made.scripted(port=port))
     # Taken in the moment between the look and the start:
     program = f"import socket; socket.create_server(('127.0.0.1', {port}))"
-    status = ended(start(code(program)))
+    status = ended(start(made.code(program)))
     assert status.kind == "port_in_use"
     assert f"port {port} is in use" in status.reason
 
 
 def test_one_that_is_removed_from_outside(start, runtime):
-    server = start(scripted())
-    ready(server, "openai")
+    server = start(made.scripted())
+    ready(server)
     containers_of(runtime)[0].remove(force=True)
     status = ended(server)
     assert (status.kind, status.reason) == ("removed", "the container was removed from outside")
 
 
 def test_one_that_does_not_heed_the_request_to_stop(start, runtime):
-    server = start(scripted("ignore-term"))
-    ready(server, "openai")
+    server = start(made.scripted("ignore-term"))
+    ready(server)
     status = server.stop(1)
     assert (status.kind, status.forced) == ("stopped", True)
     assert containers_of(runtime) == []
@@ -201,7 +134,7 @@ def test_a_missing_image_and_a_missing_command(start, runtime):
     missing = ServerSpec("vllm", {}, "/w", "k1", options={"image": "crossover-no-such-image"})
     with pytest.raises(LaunchError, match=r"crossover-no-such-image is not on this machine .*run again to bring it"):
         start(missing)
-    absent = ServerSpec("openai", {"command": ["no-such-engine"]}, "/w", "k1", options={"image": IMAGE})
+    absent = made.of("no-such-engine", init=False)
     with pytest.raises(LaunchError, match="cannot be started") as error:
         start(absent)
     assert "no-such-engine" in str(error.value)
@@ -211,7 +144,7 @@ def test_a_missing_image_and_a_missing_command(start, runtime):
 def test_gpus_that_the_runtime_cannot_hand_out_are_told_and_nothing_is_left(start, runtime):
     """There are none here. Docker refuses; Podman 4 passes over the request, and would run the engine without any."""
     with pytest.raises(LaunchError) as error:
-        start(scripted(gpus=[0, 9]))
+        start(made.scripted(gpus=[0, 9]))
     assert error.value.kind == "no_gpus"
     assert "\n" not in str(error.value)
     assert containers_of(runtime) == []
@@ -227,7 +160,7 @@ def test_a_start_that_is_broken_off_leaves_nothing(start, runtime, tmp_path, mon
 
     monkeypatch.setattr(docker.models.containers.Container, "start", broken_off)
     with pytest.raises(KeyboardInterrupt):
-        start(scripted())
+        start(made.scripted())
     assert containers_of(runtime) == []
     assert not list(tmp_path.rglob("launch.json"))
 
@@ -239,7 +172,7 @@ def test_proxies_of_the_users_configuration_stay_out_and_declared_ones_spare_thi
     (tmp_path / "config.json").write_text(json.dumps({"proxies": proxies}))
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     program = "import os; print({n: v for n, v in os.environ.items() if 'proxy' in n.lower()})"
-    plain, declared = code(program), replace(code(program), environment={"http_proxy": "http://declared:3128"})
+    plain, declared = made.code(program), made.code(program, environment={"http_proxy": "http://declared:3128"})
     servers = [start(plain), start(declared)]
     for server in servers:
         ended(server)
@@ -251,13 +184,13 @@ def test_proxies_of_the_users_configuration_stay_out_and_declared_ones_spare_thi
 
 def test_a_folder_to_mount_that_is_not_there(start, runtime, tmp_path):
     with pytest.raises(InputError, match="there is no such folder to mount"):
-        start(code("pass", mounts=[{"source": str(tmp_path / "absent"), "target": "/data"}]))
+        start(made.code("pass", mounts=[{"source": str(tmp_path / "absent"), "target": "/data"}]))
     assert not (tmp_path / "absent").exists()
     assert containers_of(runtime) == []
 
 
 def test_the_log_is_kept_where_it_can_be_read_whatever_the_daemon_does_by_default(start, runtime):
-    server = start(scripted())
+    server = start(made.scripted())
     (container,) = containers_of(runtime)
     assert container.attrs["HostConfig"]["LogConfig"]["Type"] in ("json-file", "k8s-file")  # Podman's name of it
     server.stop(1)
@@ -265,16 +198,8 @@ def test_the_log_is_kept_where_it_can_be_read_whatever_the_daemon_does_by_defaul
 
 def test_a_canary_is_in_no_file_and_only_in_the_environment_that_needs_it(start, runtime, tmp_path, monkeypatch):
     monkeypatch.setenv("HUB_TOKEN", "canary-4711")
-    server = start(
-        ServerSpec(
-            "openai",
-            {"command": ["python3", "-uc", "import os, time; print(os.environ['HUB_TOKEN']); time.sleep(60)"]},
-            "/w",
-            "k1",
-            secrets=("HUB_TOKEN",),
-            options={"image": IMAGE},
-        )
-    )
+    program = "import os, time; print(os.environ['HUB_TOKEN'], flush=True); time.sleep(60)"
+    server = start(made.code(program, secrets=("HUB_TOKEN",)))
     attributes = containers_of(runtime)[0].attrs
     environment = attributes["Config"].pop("Env")
     assert "HUB_TOKEN=canary-4711" in environment
@@ -289,25 +214,10 @@ def test_a_canary_is_in_no_file_and_only_in_the_environment_that_needs_it(start,
     assert not any(b"canary-4711" in path.read_bytes() for path in files)
 
 
-RUN = """
-import sys, time
-sys.path.insert(0, {here!r})
-from pathlib import Path
-from test_containers import scripted
-from crossover.launchers import get_launcher
-server = get_launcher("docker").start(scripted(), Path({live!r}) / "k1")
-print("started", flush=True)
-time.sleep(60)
-"""
-
-
 def test_a_killed_run_leaves_a_container_that_the_next_start_removes_its_own_only(runtime, tmp_path):
     stranger = runtime.containers.run(IMAGE, ["sleep", "60"], detach=True, name="crossover-test-stranger")
     try:
-        program = RUN.format(here=str(Path(__file__).parent), live=str(tmp_path))
-        run = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-        assert run.stdout is not None
-        assert run.stdout.readline() == "started\n"
+        run = run_elsewhere("docker", made, tmp_path)
         assert reap(tmp_path) == []  # its run still lives
         run.kill()
         run.wait()
@@ -323,5 +233,5 @@ def test_a_killed_run_leaves_a_container_that_the_next_start_removes_its_own_onl
 def test_no_daemon_is_one_line(monkeypatch, tmp_path):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     with pytest.raises(LaunchError, match="no Docker daemon answers") as error:
-        get_launcher("docker").start(simulated(), tmp_path)
+        get_launcher("docker").start(made.simulated(), tmp_path)
     assert "\n" not in str(error.value)

@@ -25,13 +25,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from real_containers import REGISTRY, RUNTIMES
 
 pytestmark = pytest.mark.real
 
 ROOT = Path(__file__).parents[2]
-SERVICES = Path(os.environ.get("CROSSOVER_SERVICES", "/var/tmp/crossover-services"))
-RUNTIMES = {"docker": "unix:///var/run/docker.sock", "podman": f"unix://{SERVICES}/podman.sock"}
-REGISTRY = "127.0.0.1:5005"
 NAME = "contained"
 # One is declared as a secret of one variant; the others only stand in the shell, as tokens do.
 CANARIES = {

@@ -14,11 +14,11 @@ import threading
 import time
 import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import docker
 import httpx
 import pytest
+from real_containers import REGISTRY, RUNTIMES
 
 from crossover.launchers import LaunchError
 from crossover.launchers.docker_api import connect
@@ -26,9 +26,6 @@ from crossover.launchers.images import fetch
 
 pytestmark = pytest.mark.real
 
-SERVICES = Path(os.environ.get("CROSSOVER_SERVICES", "/var/tmp/crossover-services"))
-RUNTIMES = {"docker": "unix:///var/run/docker.sock", "podman": f"unix://{SERVICES}/podman.sock"}
-REGISTRY = "127.0.0.1:5005"
 NOBODY = 65534
 
 
