@@ -118,6 +118,15 @@ def test_lines_glued_together_are_both_read() -> None:
     ]
 
 
+def test_arguments_that_were_cut_end_where_the_next_statement_begins() -> None:
+    """The first is cut inside its brackets: what follows must not be read as part of it."""
+    head = "INFO 09-20 11:05:02 api_server.py:496] args: Namespace("
+    report = read_log([f"{head}model='a', sizes=[1, 2, {head}model='b', port=8000)"])
+    assert report.effective_config["model"] == "b"
+    assert report.effective_config["raw"]["requested"]["port"] == 8000
+    assert "Namespace" not in str(report.effective_config)
+
+
 def test_a_second_start_forgets_the_first() -> None:
     first = [
         "vLLM API server version 0.27.1",

@@ -139,7 +139,8 @@ def asked(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """`non-default args: {...}` or V0's `args: Namespace(...)`: what the user asked for, under
     `raw.requested`.
     """
-    rest = line.text[match.end() :]
+    another = line.text.find(match[0], match.end())  # a statement glued behind this one is read by itself
+    rest = line.text[match.end() : another if another >= 0 else None]
     pairs = dict(pairs_of_call(rest) if match[1].startswith("Namespace") else pairs_of_dict(rest))
     if not pairs:
         return

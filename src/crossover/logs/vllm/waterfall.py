@@ -58,14 +58,17 @@ _FACTS = (
     ("peak_torch_gib", re.compile(rf"\bpeak_torch_memory{_IS}{NUM} ?GiB")),
     ("consumed_gib", re.compile(rf"total consumed \(from mem_get_info\): {NUM} ?GiB")),
 )
+# Characters; what stands further on is another statement, glued behind this one.
+_LONGEST_STATEMENT = 2_000
 _FRACTION = re.compile(r"gpu_memory_utilization[ =\t]{1,12}(0?\.\d+|1\.0+)\b")
 
 
 def profile(builder: Builder, line: Line, match: re.Match[str]) -> bool:
     """A line with several items; False where it has none."""
     found = False
+    reach = match.start(), match.start() + _LONGEST_STATEMENT
     for name, pattern in _ITEMS:
-        if part := pattern.search(line.text, match.start()):
+        if part := pattern.search(line.text, *reach):
             found = True
             builder.add_memory(line, name, number(part[1]))
             if name == "weights":
@@ -73,10 +76,10 @@ def profile(builder: Builder, line: Line, match: re.Match[str]) -> bool:
             if name == "kv_cache":
                 builder.binding_at_rank("kv_cache_gib", line, number(part[1]))
     for name, pattern in _FACTS:
-        if part := pattern.search(line.text, match.start()):
+        if part := pattern.search(line.text, *reach):
             found = True
             keep(builder, name, line, number(part[1]))
-    if fraction := _FRACTION.search(line.text, match.start()):
+    if fraction := _FRACTION.search(line.text, *reach):
         found = True
         builder.configure({"memory_fraction": float(fraction[1])})
     return found
