@@ -238,7 +238,8 @@ KINDS = (
         "cuda_error",
         ("CUDA error", "HIP error", "device-side assert", "illegal memory access"),
         r"(?:CUDA|HIP) error: (?!out of memory|no kernel image|invalid device ordinal|uncorrectable ECC|system not yet"
-        r"|CUDA-capable|the provided PTX)\w|device-side assert triggered|illegal memory access",
+        r"|CUDA-capable|the provided PTX|CUBLAS_STATUS_ALLOC_FAILED)\w|device-side assert triggered"
+        r"|illegal memory access",
         event(Kind.CUDA_ERROR, repeats=False),
         figure=False,
         joins=False,

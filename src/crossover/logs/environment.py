@@ -11,6 +11,7 @@ from crossover.logs.lines import Line
 from crossover.logs.table import LineKind, kind
 
 _DRIVER = "the driver is older than this image's CUDA: take an image for an older CUDA, or renew the driver"
+_DEVICES = ("Hopper", "Blackwell", "Ampere", "SM", "sm", "NVIDIA", "GPU")
 _NO_DRIVER = re.compile(r"driver on your system is too old|CUDA driver version is insufficient")
 
 
@@ -75,7 +76,9 @@ KINDS = (
         ),
         r"No (?:CUDA|HIP) GPUs are available|Failed to infer device type|Device string must not be empty"
         r"|could not select device driver|invalid runtime name: nvidia|nvidia-container-cli: initialization error"
-        r"|libcuda\.so\.1: cannot open|CUDA unknown error|nexpected error from cudaGetDeviceCount"
+        r"|libcuda\.so\.1: cannot open|CUDA unknown error"
+        r"|nexpected error from cudaGetDeviceCount"
+        r"(?![^\n]{0,400}(?:not yet initialized|driver combination|forward compat))"
         r"|Found no NVIDIA driver|Torch not compiled with CUDA enabled|no CUDA-capable device is detected",
         _no_device,
         figure=False,
@@ -84,7 +87,8 @@ KINDS = (
     _row(
         "device_busy",
         ("busy or unavailable", "system not yet initialized"),
-        r"CUDA-capable device\(s\) is/are busy or unavailable|CUDA error: system not yet initialized",
+        r"CUDA-capable device\(s\) is/are busy or unavailable|Error[ :][^\n]{0,300}system not yet initialized"
+        r"|error: system not yet initialized",
         Kind.DEVICE_UNUSABLE,
         "the device is there and takes no work: look for a process that holds it alone, MIG, and the fabric manager",
     ),
@@ -126,7 +130,6 @@ KINDS = (
     _row(
         "capability",
         (
-            "only supported on GPUs with compute capability",
             "is not supported for the current GPU",
             "scheme is not supported for",
             "only supports Ampere GPUs or newer",
@@ -134,11 +137,14 @@ KINDS = (
             "No operator found for `memory_efficient_attention",
             "not supported on this GPU",
             "not supported on this device",
+            *(f"{words} {device}" for words in ("only supported on", "requires") for device in _DEVICES),
         ),
         r"only supported on GPUs with compute capability|not supported for the current GPU"
         r"|[Qq]uantization scheme is not supported for|only supports Ampere GPUs or newer"
         r"|Error: [^\n]{0,120}requires compute capability|No operator found for `memory_efficient_attention"
-        r"|Error: [^\n]{0,160}not supported on this (?:GPU|device)",
+        r"|Error: [^\n]{0,160}not supported on this (?:GPU|device)"
+        r"|Error: [^\n]{0,160}(?:only supported on|requires) (?:GPUs? with |NVIDIA )?"
+        r"(?:Hopper|Blackwell|Ampere|[Ss][Mm]_?\d)",
         Kind.GPU_UNSUPPORTED,
     ),
     _row(
@@ -164,6 +170,7 @@ KINDS = (
             "Form data requires ",
             "executable file not found in $PATH",
             "untagged enum ModelWrapper",
+            "instantiate the backend tokenizer",
         ),
         r"(?<!\w: )ModuleNotFoundError: No module named '|undefined symbol: "
         r"|operator torchvision::\w{1,20} does not exist"
@@ -174,7 +181,7 @@ KINDS = (
         r"|version `GLIBC\w{0,4}_[\d.]{1,9}' not found|No such file or directory: '(?:ninja|nvcc)'"
         r"|(?:vllm|sglang|python3?): (?:command )?not found|nvcc: not found"
         r"|exec: \"[^\"\n]{1,80}\": executable file not found"
-        r"|untagged enum ModelWrapper",
+        r"|untagged enum ModelWrapper|Couldn't instantiate the backend tokenizer",
         Kind.ENVIRONMENT_BROKEN,
     ),
     _row(
@@ -221,11 +228,18 @@ KINDS = (
             "LocalEntryNotFoundError",
             "HfHubHTTPError",
             "OfflineModeIsEnabled",
-            "host='huggingface.co'",
-            "We couldn't connect to 'https://huggingface.co'",
+            "huggingface.co",
+            "hf.co'",
+            "hf-mirror.com",
+            "modelscope.cn",
+            "hub.errors.NotExistError",
+            "CAS service error",
         ),
-        r"(?:RepositoryNotFound|LocalEntryNotFound|HfHubHTTP)Error: |OfflineModeIsEnabled: "
-        r"|host='huggingface\.co'[^\n]{0,80}Max retries exceeded|We couldn't connect to 'https://huggingface\.co'",
+        r"(?:RepositoryNotFound|LocalEntryNotFound|HfHubHTTP)Error: |OfflineModeIsEnabled: |hub\.errors\.NotExistError"
+        r"|host='[\w.-]{0,60}(?:huggingface\.co|hf\.co|hf-mirror\.com|modelscope\.cn)'[^\n]{0,80}"
+        r"(?:Max retries exceeded|Read timed out)|We couldn't connect to 'https://huggingface\.co'"
+        r"|(?:HTTPError: |^)[45]\d\d [A-Z]\w{1,12} Error: [^\n]{0,80}(?:huggingface|hf-mirror|modelscope)"
+        r"|Data processing error: CAS service error",
         Kind.MODEL_NOT_FOUND,
         "the Hub refused, or cannot be reached: check token, network and HF_HUB_OFFLINE, or give a local folder",
     ),

@@ -93,10 +93,17 @@ KINDS = (
     ),
     kind(
         "out_of_memory",
-        ("out of memory", "OutOfMemoryError", "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY"),
+        (
+            "out of memory",
+            "OutOfMemory",
+            "cudaErrorMemoryAllocation",
+            "CUDA_ERROR_OUT_OF_MEMORY",
+            "CUBLAS_STATUS_ALLOC_FAILED",
+            "HSA_STATUS_ERROR_OUT_OF_RESOURCES",
+        ),
         r"(?:CUDA|HIP|NPU|XPU)(?: driver)? (?:error: )?out of memory|[Cc]uda failure (?:\d{1,4} )?'out of memory'"
         r"|failed with error out of memory|(?<!ray\.exceptions\.)OutOfMemoryError|cudaErrorMemoryAllocation"
-        r"|CUDA_ERROR_OUT_OF_MEMORY",
+        r"|CUDA_ERROR_OUT_OF_MEMORY|hipErrorOutOfMemory|CUBLAS_STATUS_ALLOC_FAILED|HSA_STATUS_ERROR_OUT_OF_RESOURCES",
         out_of_memory,
         figure=False,
         joins=False,

@@ -6,6 +6,7 @@ import re
 
 from crossover.logs.builder import Builder
 from crossover.logs.crash import engine_died, remember_error
+from crossover.logs.handlers import failure
 from crossover.logs.incidents import Kind
 from crossover.logs.lines import Line
 from crossover.logs.table import kind
@@ -50,6 +51,14 @@ KINDS = (
         r"|Current node has no \wPU available|Cannot provide a placement group"
         r"|Waiting for creating a placement group of specs for (?:[3-9]\d|\d{3,6}) seconds",
         _missing,
+        figure=False,
+        joins=False,
+    ),
+    kind(
+        "ray_node",
+        ("has missed too many heartbeats", "NodeDiedError", "its node has died"),
+        r"marked dead because the detector has missed too many heartbeats|NodeDiedError: |its node has died",
+        failure(Kind.RESOURCES_MISSING, "a node of the Ray cluster was lost: look at its network, memory and raylet"),
         figure=False,
         joins=False,
     ),

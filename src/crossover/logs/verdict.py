@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from bisect import bisect_right
 from collections.abc import Sequence
 
 from crossover.logs.builder import Builder
@@ -17,8 +16,11 @@ _GENERIC = (*_DEATHS, Kind.HEALTH_CHECK_FAILED)
 # These may follow from the end of another rank, so that any other error is rather the cause.
 _CONSEQUENCES = (Kind.NCCL_ERROR, Kind.NCCL_TIMEOUT, Kind.KILLED, Kind.START_TIMEOUT, Kind.STALLED)
 # No start goes on after one of these, though no statement says that it ended.
-_ENDS_A_START = (Kind.OUT_OF_MEMORY, Kind.CUDA_ERROR, Kind.NCCL_ERROR, Kind.CONFIG_CONFLICT)
+_ENDS_A_START = (
+    Kind.OUT_OF_MEMORY, Kind.CUDA_ERROR, Kind.NCCL_ERROR, Kind.CONFIG_CONFLICT, Kind.MODEL_UNSUPPORTED,
+)  # fmt: skip
 _TRACEBACK_LINES = 200
+_LOOKED_AT = 200  # errors since the death before
 _BESIDE_LINES = 40
 _END_LINES = 60
 _LAST_LINES = 10
@@ -41,12 +43,13 @@ def with_causes(found: Sequence[Told], shared: Builder) -> tuple[list[Incident],
     """
     result: list[Incident] = []
     errors = _errors(found)
-    failure, previous = None, -1
+    failure, previous, begin = None, -1, 0
     for number, _, incident in found:
         if incident.kind in _DEATHS:
             below = root_cause(shared, number - 1, number + _TRACEBACK_LINES)
             above = root_cause(shared, previous, number) if incident.kind == Kind.ENGINE_DIED else None
-            since = errors[bisect_right(errors, previous, key=lambda one: one.first) :]
+            begin = next((at for at in range(begin, len(errors)) if errors[at].last > previous), len(errors))
+            since = [one for one in errors[begin : begin + _LOOKED_AT] if one.last > previous]
             cause = above or below or _earlier(since, number)
             own = _own_incident(since, cause) if cause else None
             incident = _told(incident, cause[1] if cause else None, own)

@@ -111,6 +111,26 @@ FAILURES = {
         "ValueError: The number of required TPUs exceeds the total number of available TPUs in the placement group.",
         "resources_missing", "ray status",
     ),
+    "fabric manager": (
+        "RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? Error 802: system not yet initialized",
+        "device_unusable", "fabric manager",
+    ),
+    "memory that a library wanted": (
+        "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", "out_of_memory", "lower the memory fraction",
+    ),
+    "kernel for another GPU": ("RuntimeError: FlashInfer requires GPUs with sm75 or higher", "gpu_unsupported", "another checkpoint"),
+    "hub that cannot be reached": (
+        "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='cas-bridge.xethub.hf.co', port=443): Read timed out.",
+        "model_not_found", "check token, network",
+    ),
+    "hub that has no such model": (
+        "requests.exceptions.HTTPError: 404 Client Error: Not Found for url: https://www.modelscope.cn/api/v1/models/x/y/repo/files",
+        "model_not_found", "check token, network",
+    ),
+    "node of Ray": (
+        "The node with node id: 7a and address: 10.0.0.3 and node name: 10.0.0.3 has been marked dead because the detector has missed too many heartbeats from it.",
+        "resources_missing", "a node of the Ray cluster was lost",
+    ),
     "architecture of a kernel": ("RuntimeError: Triton Error [CUDA]: device kernel image is invalid", "kernel_build_failed", "another backend"),
     "shared memory of a GPU": (
         "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 131072, Hardware limit: 65536. Reducing block sizes or `num_stages` may help.",
