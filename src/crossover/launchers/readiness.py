@@ -3,9 +3,10 @@ process."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
@@ -20,6 +21,7 @@ from crossover.launchers.root_cause import log_tail, root_cause_of
 
 _POLL_S = 0.1
 _PROBE_TIMEOUT_S = 5.0
+_OTHER_MODEL_S = 60.0
 _HEALTH_TIMEOUT_S = 30.0  # the answer may take a generated token
 
 
@@ -77,21 +79,24 @@ def wait_ready(
         complete: makes one small completion or raises; `crossover.client.complete_once` unless given.
 
     Raises:
-        LaunchError: with kind never_ready, stalled, wrong_server, or that of the server's end, and the log's
-        tail.
+        LaunchError: with kind never_ready, stalled, wrong_server, wrong_model, not_authorised, or that of the server's
+        end, and the log's tail.
     """
     watch = _Watch(server, timeout_s, stall_s, on_progress)
     complete = complete or _client_completion()
     while True:
         watch.check()
         asked = endpoint() if callable(endpoint) else endpoint
-        watch.models = _lists_model(asked)
+        status, models = _models(asked)
+        watch.models = asked.model in models
+        watch.judge(status, models, asked)
         if watch.models:
             if server.owns_port() is False:
                 raise watch.failure("wrong_server", _stranger(server))
             try:
                 complete(asked, min(watch.left_s(), max(30.0, timeout_s / 4)))
-            except (CrossoverError, OSError, httpx.HTTPError):
+            except (CrossoverError, OSError, httpx.HTTPError) as error:
+                watch.trouble = str(error)
                 watch.check()
             else:
                 watch.check()
@@ -111,14 +116,16 @@ def _stranger(server: RunningServer) -> str:
     return f"another process answers at {server.base_url}, not the server that was started"
 
 
-def _lists_model(endpoint: ClientEndpoint) -> bool:
-    try:
+def _models(endpoint: ClientEndpoint) -> tuple[int | None, tuple[str, ...]]:
+    """Returns the status of the list of models, None where nothing answers, and the ids in it."""
+    status = None
+    with contextlib.suppress(httpx.HTTPError, httpx.InvalidURL, ValueError, LookupError, AttributeError, TypeError):
         with http_client(endpoint.base_url, _PROBE_TIMEOUT_S, endpoint.api_key) as client:
             response = client.get("/v1/models")
-            listed = [model.get("id") for model in response.json()["data"]] if response.is_success else []
-    except (httpx.HTTPError, ValueError, LookupError, AttributeError, TypeError):
-        return False
-    return endpoint.model in listed
+        status = response.status_code
+        if response.is_success:
+            return status, tuple(str(model["id"]) for model in response.json()["data"])
+    return status, ()
 
 
 def _warm(engine: Engine, endpoint: ClientEndpoint) -> bool:
@@ -152,6 +159,8 @@ class _Watch:
         self._told = -1.0
         self._size = 0
         self.models = False
+        self.trouble = ""
+        self._other_since: float | None = None
 
     def elapsed_s(self) -> float:
         return time.monotonic() - self._began
@@ -177,7 +186,22 @@ class _Watch:
             raise self.failure("stalled", f"no progress for {silent_s:.0f} s: {self._last_words()}")
         if self.elapsed_s() > self._timeout_s:
             quiet = f"no progress for {silent_s:.0f} s: " if silent_s > 60 else ""
-            raise self.failure("never_ready", f"not ready after {self._timeout_s:.0f} s; {quiet}{self._last_words()}")
+            trouble = f"; the last completion: {self.trouble}" if self.trouble else ""
+            told = f"not ready after {self._timeout_s:.0f} s; {quiet}{self._last_words()}{trouble}"
+            raise self.failure("never_ready", told)
+
+    def judge(self, status: int | None, models: Sequence[str], asked: ClientEndpoint) -> None:
+        """Raises LaunchError where waiting longer will not help: the server wants a key that it was not shown, or has
+        listed other models alone for a while."""
+        if status in (401, 403) and self._server.owns_port() is not False:
+            told = f"the server at {asked.base_url} wants an API key (status {status})"
+            raise self.failure("not_authorised", f"{told}; name the variable that holds it in launcher.api_key_env")
+        now = time.monotonic()
+        self._other_since = (self._other_since or now) if models and not self.models else None
+        waited = self._other_since is not None and now - self._other_since > _OTHER_MODEL_S
+        if waited and self._server.owns_port() is not False:
+            told = f"the server lists {', '.join(models[:3])} and not {asked.model}"
+            raise self.failure("wrong_model", f"{told}; give its name as served_model_name")
 
     def failure(self, kind: str, reason: str) -> LaunchError:
         return LaunchError(kind, reason, log_tail(self._server.log_path, 40))

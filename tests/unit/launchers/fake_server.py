@@ -1,7 +1,7 @@
 """A server for tests of launchers: answers /v1/models and completions as told, and dies as told.
 
 usage: fake_server.py PORT MODEL [WORD...] with the words listen-after=S, ready-after=S, warm-after=S, die-after=S,
-    ignore-term,
+    ignore-term, key=KEY,
 child (a grandchild in a session of its own), flood (writes without end), print=TEXT, exit=N
 """
 
@@ -28,6 +28,8 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def do_GET(self) -> None:
+        if "key" in options and self.headers.get("Authorization") != f"Bearer {options['key']}":
+            return self.answer(401, {"error": "Unauthorized"})
         if self.path == "/health" and time.monotonic() - began < float(options.get("warm-after", 0)):
             return self.answer(503, {})
         return self.answer(200, {"data": [{"id": model}]})

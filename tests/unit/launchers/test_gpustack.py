@@ -127,7 +127,7 @@ def test_pending_is_told_with_its_message_and_running_leads_to_the_instance(fake
     server = start(spec(fake))
     with pytest.raises(LaunchError, match="not ready after 0 s; the log ends with 'gpustack: pending: No available"):
         wait_ready(server, get_engine("vllm"), SimpleNamespace(base_url=server.base_url, model="m", api_key=None), 0.3)
-    assert server.base_url == f"{fake.url}/not-placed-yet"
+    assert server.base_url == "http://127.0.0.1:9/not-placed-yet"
     assert server.owns_port() is None
     fake.set_instance(
         state="running", state_message="", worker_id=3, worker_name="n1", worker_ip="127.0.0.1", port=4001

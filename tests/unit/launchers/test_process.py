@@ -19,7 +19,7 @@ import pytest
 
 from crossover.engines import get_engine
 from crossover.errors import CrossoverError, InputError
-from crossover.launchers import LaunchError, ServerSpec, get_launcher, local, reap, supervisor, wait_ready
+from crossover.launchers import LaunchError, ServerSpec, get_launcher, local, readiness, reap, supervisor, wait_ready
 from crossover.launchers.ports import free_port
 
 SERVER = Path(__file__).with_name("fake_server.py")
@@ -150,6 +150,28 @@ def test_another_model_is_not_ready(start):
     server = start(model="other")
     with pytest.raises(LaunchError, match="not ready"):
         ready(server, timeout_s=1)
+
+
+def test_a_server_that_goes_on_listing_another_model_is_told_before_the_time_is_over(start, monkeypatch):
+    monkeypatch.setattr(readiness, "_OTHER_MODEL_S", 0.3)
+    with pytest.raises(
+        LaunchError, match="the server lists other and not m; give its name as served_model_name"
+    ) as error:
+        ready(start(model="other"), timeout_s=60)
+    assert error.value.kind == "wrong_model"
+
+
+def test_a_server_that_wants_a_key_is_told_at_once(start):
+    server = start("key=sesame")
+    with pytest.raises(LaunchError, match=r"wants an API key .status 401.*launcher\.api_key_env") as error:
+        ready(server, timeout_s=60)
+    assert error.value.kind == "not_authorised"
+    assert wait_ready(server, ENGINE, Where(server.base_url, api_key="sesame"), 10, complete=complete) < 10
+
+
+def test_a_server_whose_completions_fail_is_given_up_with_what_they_say(start):
+    with pytest.raises(LaunchError, match=r"not ready after 1 s; .*; the last completion: status 503"):
+        ready(start("ready-after=60"), timeout_s=1)
 
 
 def test_death_later_is_seen_by_poll(start):

@@ -35,6 +35,9 @@ _SOURCES = {
     "model_scope": "model_scope_model_id",
 }
 _TOKEN = re.compile(r"[!-~]+")
+# The port of a service that throws away what it is sent, and runs nowhere: refused at once. GPUStack's own address would
+# answer, if only that it wants another key.
+NOT_PLACED_YET = "http://127.0.0.1:9/not-placed-yet"
 _REMOVAL_S = 120.0
 _POLL_S = 0.5
 
@@ -60,7 +63,7 @@ class GpustackServer:
     @property
     def base_url(self) -> str:
         """The instance's own address, past the gateway; before it has one, a place where nothing answers."""
-        return self._watch.address or f"{self._api.server}/not-placed-yet"
+        return self._watch.address or NOT_PLACED_YET
 
     @property
     def observed(self) -> Mapping[str, Any]:
