@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from crossover.logs.builder import Builder
 from crossover.logs.diagnoses import diagnose
 from crossover.logs.incidents import Told
+from crossover.logs.lines import parse_any_head, seconds_of
 from crossover.logs.load import findings
 from crossover.logs.model import Diagnosis, EngineReport, Incident, Startup
-from crossover.logs.verdict import no_start, with_causes, without_death
+from crossover.logs.verdict import no_start, stamped, with_causes, without_death
 
 if TYPE_CHECKING:
     from crossover.logs.reader import LogReader
@@ -72,7 +74,23 @@ def assemble(reader: LogReader) -> EngineReport:
         diagnoses=tuple(found),
         unparsed_examples=tuple(reader.unparsed_examples),
         failure=failure,
+        newest_first=newest_first(reader.sample),
     )
+
+
+_ORDERED_LINES = 300
+_TIMES = 10
+
+
+def newest_first(sample: str) -> bool:
+    """Says whether a log stands upside down, as some collectors export it: of the times in it nearly all go back."""
+    times = [
+        seconds
+        for line in sample.split("\n", _ORDERED_LINES)[:_ORDERED_LINES]
+        if (seconds := seconds_of(parse_any_head(line[:160]).t_outer or parse_any_head(line[:160]).t)) is not None
+    ]
+    steps = [after - before for before, after in pairwise(times) if after != before]
+    return len(steps) >= _TIMES and sum(step < 0 for step in steps) > 0.9 * len(steps)
 
 
 _SIGNS = {
@@ -117,7 +135,7 @@ def _told(chosen: Builder, shared: Builder) -> list[Told]:
     told: dict[tuple[int, str], Told] = {}
     for one in sorted(chosen.incidents.told() + shared.incidents.told(), key=lambda one: one.first):
         told.setdefault((one.first, one.incident.kind), one)
-    return list(told.values())
+    return stamped(list(told.values()))
 
 
 def _diagnosed(diagnoses: list[Diagnosis], known: set[str]) -> list[Incident]:

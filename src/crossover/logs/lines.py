@@ -329,7 +329,7 @@ class Line:
 
 CONTAINER_STAMP = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,24}Z ")
 _PREFIX = re.compile(
-    r"^[\s│┃║|]*(?:\d{4}-\d\d-\d\dT\S+\s+)?(?:std(?:out|err) [FP] )?(?:\([^()]{1,80}\)\s*)*"
+    r"^[\s│┃║|]*(?:\d{4}-\d\d-\d\dT\S+\s+){0,2}(?:std(?:out|err) [FP] )?(?:\([^()]{1,80}\)\s*)*"
     r"(?:\[\d[^\]]{5,60}\]\s*|(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):?\s+)?\d[\d-]{4,9} [\d:.,]{8,15} )?"
     r"(?:-? ?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) ?-?:?\s*)?(?:\[?[\w/]{1,60}\.(?:py|rs):\d+\]?\s*)?"
 )

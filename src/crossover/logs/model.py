@@ -190,6 +190,8 @@ class EngineReport:
     unparsed_examples: Sequence[str] = ()
     failure: Incident | None = None
     """Why the server did not start, or ended: the incident that is the cause, not one that follows from it."""
+    newest_first: bool = False
+    """The lines go back in time, so that causes stand below what they led to, and little here is right."""
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the JSON contract: every key of it, and those of `OPTIONAL` only where they are known."""

@@ -53,6 +53,8 @@ def _heading(report: EngineReport, title: str) -> Iterator[str]:
     yield f"{title}: {engine}, {lines}{whose}"
     if report.engine is None and not report.incidents:
         yield "  no statement of vLLM or SGLang in it: is it the log of an engine's server?"
+    if report.newest_first:
+        yield "  THE LOG STANDS NEWEST FIRST: turn it round (tac FILE | crossover parse-log), or causes are wrong"
     if report.failure is not None:
         yield from _told(f"FAILED  {report.failure.kind}: ", report.failure)
 

@@ -31,6 +31,20 @@ _SILENT = (
 _TRACEBACK = re.compile(r":? *Traceback \(most recent call last\).*$")
 
 
+def stamped(found: Sequence[Told]) -> list[Told]:
+    """Gives what stands in a traceback without stamps the time of the line that begins it."""
+    result: list[Told] = []
+    began: Told | None = None
+    for one in found:
+        if one.incident.kind in _DEATHS and one.incident.t is not None:
+            began = one
+        if one.incident.t is None and began is not None and one.first - began.first <= _TRACEBACK_LINES:
+            timed = dataclasses.replace(one.incident, t=began.incident.t, t_outer=began.incident.t_outer)
+            one = one._replace(incident=timed)
+        result.append(one)
+    return result
+
+
 def with_causes(found: Sequence[Told], shared: Builder) -> tuple[list[Incident], Incident | None]:
     """Adds to each death what it came from.
 

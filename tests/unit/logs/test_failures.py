@@ -427,6 +427,13 @@ def test_the_exit_code_speaks_where_nothing_else_does(line: str, advice: str) ->
     assert (died.kind, advice in died.advice) == ("engine_died", True)
 
 
+def test_what_stands_in_a_traceback_has_the_time_of_its_begin() -> None:
+    report = report_of(CAPTURE)
+    assert {incident.kind: incident.t for incident in report.incidents} == dict.fromkeys(
+        ("scheduler_exception", "engine_died", "out_of_memory"), "2025-04-10T03:10:11"
+    )
+
+
 def test_a_pipe_that_ended_means_a_process_that_ended_without_a_word() -> None:
     report = report_of("""
 [2025-07-08 02:55:20] DataParallelController hit an exception: Traceback (most recent call last):

@@ -88,6 +88,14 @@ def test_figures_have_units_and_what_is_not_known_is_not_shown() -> None:
     assert not any(line.strip().startswith(("prefill", "waiting")) for line in lines)
 
 
+def test_a_log_that_stands_upside_down_is_told() -> None:
+    """Twelve lines, a second apart, from a collector that shows the newest first; turned round, nothing is said."""
+    line = "2025-04-05T00:01:{:02d}.123Z [2025-04-05 00:01:{:02d} TP0] Decode batch, #running-req: 6, #token: 81316, token usage: 0.93, cuda graph: False, gen throughput (token/s): 26.0, #queue-req: 9"
+    lines = [line.format(second, second) for second in range(12)]
+    assert "NEWEST FIRST" in summarise(read_log(lines[::-1]), "x")
+    assert "NEWEST FIRST" not in summarise(read_log(lines), "x")
+
+
 def test_a_file_that_is_no_engine_log_is_told_so() -> None:
     text = summarise(read_log(["Hello", "world"]), "notes.txt")
     assert text.startswith("notes.txt: no engine recognised, 2 lines\n  no statement of vLLM or SGLang in it")
