@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from crossover.deployment.attempts import write_attempt
 from crossover.deployment.cell import CellFailedError, measure, tail_of
@@ -21,6 +22,7 @@ from crossover.deployment.session import STATE, Session, running_server, set_dow
 from crossover.deployment.sheet import CellSheet, DeploymentSheet
 from crossover.errors import CrossoverError, is_full
 from crossover.launchers import LaunchError, reap
+from crossover.launchers.records import RECORD_NAME
 from crossover.recipes import Store
 from crossover.recipes.store import AlteredEntryError
 
@@ -50,7 +52,7 @@ def deploy(sheet: DeploymentSheet, store: Store, reporter: Reporter) -> Outcome:
     live = store.root / "live"
     live.mkdir(parents=True, exist_ok=True)
     with interruptible(), FileLock(live / f"{sheet.server_key}.lock"):
-        clear_leftovers(live, store, reporter)
+        clear_leftovers(live, store, reporter, sheet.server_key)
         outcome = Outcome()
         pending = _missing(sheet, store, outcome)
         if pending and not sheet.simulated:
@@ -69,13 +71,35 @@ def deploy(sheet: DeploymentSheet, store: Store, reporter: Reporter) -> Outcome:
         return outcome
 
 
-def clear_leftovers(live: Path, store: Store, reporter: Reporter) -> None:
-    """Ends the servers that killed runs left, and sets down what they had measured."""
+def clear_leftovers(live: Path, store: Store, reporter: Reporter, held: str) -> None:
+    """Ends the servers that killed runs left, and sets down what they had measured.
+
+    Args:
+        held: the server whose lock is ours.
+    """
     for line in reap(live):
         reporter.say(line)
     for folder in sorted(live.glob("*/*/")):
-        if (folder / STATE).exists() and not (folder / "launch.json").exists():
-            set_down(folder, store)
+        with _left(live, folder, held) as left:
+            if left:
+                set_down(folder, store)
+
+
+@contextlib.contextmanager
+def _left(live: Path, folder: Path, held: str) -> Iterator[bool]:
+    """Yields whether the run of a live folder is gone: its server has ended, and nobody is setting it down just now."""
+    server = folder.parent.name
+    lock = FileLock(live / f"{server}.lock")
+    try:
+        if server != held:
+            lock.acquire(timeout=0)
+    except Timeout:
+        yield False
+        return
+    try:
+        yield (folder / STATE).exists() and not (folder / RECORD_NAME).exists()
+    finally:
+        lock.release()
 
 
 def _missing(sheet: DeploymentSheet, store: Store, outcome: Outcome) -> list[CellSheet]:

@@ -35,7 +35,7 @@ _SOURCES = {
     "model_scope": "model_scope_model_id",
 }
 _TOKEN = re.compile(r"[!-~]+")
-# The port of a service that throws away what it is sent, and runs nowhere: refused at once. GPUStack's own address would
+# The port of a service that throws away what it is sent, and runs nowhere: refused at once. GPUStack itself would
 # answer, if only that it wants another key.
 NOT_PLACED_YET = "http://127.0.0.1:9/not-placed-yet"
 _REMOVAL_S = 120.0
