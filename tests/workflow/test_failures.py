@@ -55,7 +55,7 @@ def test_a_server_that_dies_midway_fails_its_cell_and_no_other(workflow) -> None
     assert failed
     assert all("server ended" in attempt["reason"] or "given up" in attempt["reason"] for attempt in failed)
     assert any(attempt["log_tail"] for attempt in failed)
-    assert {attempt["failure"] for attempt in failed} <= {"exited", "given_up"}
+    assert {attempt["failure"] for attempt in failed} <= {"cuda_error", "given_up"}
     page = workflow.page.read_text()
     assert "failed" in page
     assert failed[0]["reason"].split("(")[0].strip()[:40] in page
