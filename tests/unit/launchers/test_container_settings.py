@@ -5,7 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from docker.errors import NotFound
+import requests
+from docker.errors import APIError, NotFound
 
 from crossover.engines import get_engine
 from crossover.errors import InputError
@@ -89,9 +90,12 @@ class Daemon:
         return {"SecurityOptions": list(self._security)}
 
     def get(self, name):
-        return SimpleNamespace(attrs={"Config": {"User": self._user}}, remove=self.create)
+        return SimpleNamespace(attrs={"Config": {"User": self._user}}, remove=self.gone)
 
     def create(self, **settings):
+        raise NotFound("gone")
+
+    def gone(self, **how):
         raise NotFound("gone")
 
 
@@ -120,3 +124,26 @@ def test_weights_that_the_images_user_may_not_read_are_told(monkeypatch, tmp_pat
         monkeypatch.setattr(docker, "connect", lambda daemon=daemon: daemon)
         with pytest.raises(error, match=told):
             get_launcher("docker").start(wanted, tmp_path / "live")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "kept"),
+    [
+        (requests.ReadTimeout("no answer"), "unreachable", True),  # a container may still come of it
+        (requests.ConnectionError("reset"), "unreachable", True),
+        (APIError("refused", explanation="no space left on device"), "disk_full", False),
+    ],
+)
+def test_a_request_for_a_container_that_goes_unanswered_leaves_its_record(monkeypatch, tmp_path, error, kind, kept):
+    """The next run looks for the container by the name that stands in it."""
+
+    class Silent(Daemon):
+        def create(self, **settings):
+            raise error
+
+    monkeypatch.setattr(docker, "connect", Silent)
+    wanted = ServerSpec("vllm", {}, "/w", "k1", options={"image": "i"})
+    with pytest.raises(LaunchError) as raised:
+        get_launcher("docker").start(wanted, tmp_path)
+    assert raised.value.kind == kind
+    assert (tmp_path / "launch.json").exists() is kept
