@@ -83,6 +83,8 @@ def text(summary: Mapping[str, Any]) -> str:
 
 def _total(summary: Mapping[str, Any]) -> str:
     if summary["gpu_hours"] is None:
-        return "GPU time cannot be predicted: no model of this engine or hardware yet"
+        from crossover.planning.cost import calibrated
+
+        return f"GPU time cannot be predicted; the planner knows {calibrated()}, and prompts of stated lengths"
     cost = f", {summary['cost']:.2f} {summary['currency'] or ''}".rstrip() if summary["cost"] is not None else ""
     return f"total {summary['gpu_hours']:.2f} GPU hours{cost}"

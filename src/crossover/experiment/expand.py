@@ -82,7 +82,7 @@ def expand(experiment: Experiment, retest: Iterable[int] = (), config_dir: Path 
         variants |= added
         _add_metrics(metrics, item.change.get("metrics", {}))
         diagnoses += [name for name in item.change.get("diagnoses", []) if name not in diagnoses]
-    merged = _merge_equal(cells)
+    merged = _merge_equal(cells, experiment.file)
     if not merged:
         raise InputError(
             "the experiment has no cell",
@@ -121,7 +121,7 @@ def _add_metrics(metrics: dict[str, Any], change: Mapping[str, Any]) -> None:
             metrics[field] = [*metrics[field], *(value for value in values if value not in metrics[field])]
 
 
-def _merge_equal(cells: Sequence[Cell]) -> list[Cell]:
+def _merge_equal(cells: Sequence[Cell], file: Path) -> list[Cell]:
     """Merges cells that several items want; the same cell twice in the base is an error of the file."""
     merged: dict[str, Cell] = {}
     for cell in cells:
@@ -129,7 +129,7 @@ def _merge_equal(cells: Sequence[Cell]) -> list[Cell]:
         if old is None:
             merged[cell.id] = cell
         elif old.in_base and cell.in_base:
-            raise InputError(f"cell {cell.id} stands twice", place="workloads", remedy="remove one of them")
+            raise InputError(f"cell {cell.id} stands twice", file=file, place="workloads", remedy="remove one of them")
         else:
             merged[cell.id] = Cell(
                 old.variant, old.workload, old.repeat, old.items + cell.items, old.in_base or cell.in_base

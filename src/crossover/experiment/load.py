@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -54,9 +55,20 @@ def load_experiment(name: str | Path, config_dir: Path = CONFIG_DIR) -> Experime
     variants = resolve_variants(data["variants"], file, config_dir)
     settings.setdefault("tokenizer", "words" if all(variant.simulated for variant in variants.values()) else "model")
     check_models(variants, settings["models"], file)
+    _check_published(settings.get("published"), file)
     retest = load_retest(settings["retest_plan"], file, config_dir) if "retest_plan" in settings else {}
     workloads = tuple(parse_workloads(data["workloads"], variants, file, "workloads"))
     return Experiment(file.stem, file, data["title"], variants, workloads, settings, retest)
+
+
+def _check_published(name: str | None, file: Path) -> None:
+    if name is not None and not (file.parent / name).is_file():
+        raise InputError(
+            f"no file {name}",
+            file=file,
+            place="published",
+            remedy="give a file of published figures, relative to the experiment file",
+        )
 
 
 _OWN_FIELDS = ("title", "variants", "workloads")
@@ -111,7 +123,15 @@ def load_retest(name: str, experiment_file: Path, config_dir: Path = CONFIG_DIR)
         experiment_file.parent.parent / "retest" / f"{name}.yaml",
         config_dir / "retest" / f"{name}.yaml",
     ]
-    file = next((path for path in candidates if path.exists()), candidates[-1])
+    file = next((path for path in candidates if path.exists()), None)
+    if file is None:
+        known = [other.stem for folder in candidates[1:] for other in sorted(folder.parent.glob("*.yaml"))]
+        raise InputError(
+            f"no retest plan `{name}` in config/retest/",
+            file=experiment_file,
+            place="retest_plan",
+            remedy=suggestion(name, list(dict.fromkeys(known))),
+        )
     data = read_yaml(file)
     check(data, "retest", file)
     items: dict[int, RetestItem] = {}
@@ -153,9 +173,30 @@ def resolve_variants(
                 place=f"{place}.{name}.launcher",
                 remedy="name a launcher: process, simulated, external, docker, apptainer or gpustack",
             )
+        _check_launcher(fields, file, f"{place}.{name}")
         refuse_secrets(fields, file, f"{place}.{name}")
         resolved[name] = Variant(name, fields)
     return resolved
+
+
+def _check_launcher(fields: Mapping[str, Any], file: Path, place: str) -> None:
+    """Refuses what the launcher would only miss when the server is to be started."""
+    kind = fields["launcher"]["kind"]
+    if kind == "external" and not str(fields["launcher"].get("url")).startswith(("http://", "https://")):
+        given = fields["launcher"].get("url")
+        raise InputError(
+            "`url` is missing" if given is None else f"{given!r} is no URL",
+            file=file,
+            place=f"{place}.launcher" + ("" if given is None else ".url"),
+            remedy="give the address of the server, such as http://127.0.0.1:8000",
+        )
+    if kind in ("docker", "apptainer") and "image" not in fields:
+        raise InputError(
+            "`image` is missing",
+            file=file,
+            place=place,
+            remedy=f"the launcher {kind} starts a container; name its image, such as vllm/vllm-openai:v0.32.0",
+        )
 
 
 def _resolve(
@@ -260,6 +301,13 @@ def parse_workloads(
             )
         if "rate_per_s" in entry and "requests" not in entry and "duration_s" not in entry:
             raise InputError("an open loop has no end", file=file, place=where, remedy="add `requests` or `duration_s`")
+        if "concurrency" in entry and "duration_s" in entry and "requests" not in entry:
+            raise InputError(
+                "nothing says how many prompts `duration_s` may need",
+                file=file,
+                place=where,
+                remedy="add `requests`, the most that may be sent in that time",
+            )
         for name in entry.get("variants", ()):
             if name not in variants:
                 raise InputError(
@@ -280,6 +328,8 @@ def _each(value: Any) -> list[Any]:
 def _workload(entry: Mapping[str, Any], input_tokens: int | None, concurrency: int | None) -> Workload:
     wanted = entry.get("variants")
     requests = entry.get("requests")
+    if requests is None and "rate_per_s" in entry:
+        requests = math.ceil(entry["rate_per_s"] * entry["duration_s"])
     return Workload(
         dataset=entry["dataset"],
         input_tokens=input_tokens,

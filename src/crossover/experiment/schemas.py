@@ -87,6 +87,9 @@ def _explain(error: ValidationError) -> tuple[str, str | None]:
     return error.message, _described(error)
 
 
+_SHOWN = 60
+
+
 def _unknown_key(error: ValidationError) -> tuple[str, str]:
     known = list(_schema_of(error).get("properties", {}))
     unknown = [key for key in _mapping(error.instance) if key not in known]
@@ -96,14 +99,38 @@ def _unknown_key(error: ValidationError) -> tuple[str, str]:
 def _missing_key(error: ValidationError) -> tuple[str, str]:
     wanted: Any = error.validator_value
     missing = next(key for key in wanted if key not in _mapping(error.instance))
+    given = [str(key) for key in _mapping(error.instance) if key not in _schema_of(error).get("properties", {missing})]
+    meant = nearest(missing, given)
+    if meant is not None:
+        return f"unknown key `{meant}`", f"did you mean `{missing}`?"
     described = _schema_of(error).get("properties", {}).get(missing, {}).get("description", "")
     return f"`{missing}` is missing", f"add it: {described}" if described else "add it"
 
 
 def _wrong_type(error: ValidationError) -> tuple[str, str]:
     wanted: Any = error.validator_value
-    names = wanted if isinstance(wanted, str) else " or ".join(wanted)
-    return f"{error.instance!r} has the wrong type", f"it must be of type {names}"
+    names = [wanted] if isinstance(wanted, str) else list(wanted)
+    value = error.instance
+    if value is None:
+        return "it is empty", f"it must be of type {' or '.join(names)}"
+    hint = ""
+    if isinstance(value, str) and _number(value) and {"integer", "number"} & set(names):
+        hint = ", without quotation marks"
+    elif isinstance(value, int | float | bool) and "string" in names:
+        hint = ", in quotation marks"
+    elif isinstance(value, list) and names == ["object"]:
+        hint = ", NAME: ... instead of - ..."
+    return f"{_shown(value)} has the wrong type", f"it must be of type {' or '.join(names)}{hint}"
+
+
+def _number(text: str) -> bool:
+    return text.strip().lstrip("-").replace(".", "", 1).isdigit()
+
+
+def _shown(value: Any) -> str:
+    """Returns a value as YAML has it, cut where it is long."""
+    text = json.dumps(value, default=str) if isinstance(value, bool | list | dict) else repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _too_small(error: ValidationError) -> tuple[str, str]:
@@ -111,9 +138,18 @@ def _too_small(error: ValidationError) -> tuple[str, str]:
     return f"{error.instance!r} is too small", f"it must be {bound} {error.validator_value}"
 
 
+def _too_large(error: ValidationError) -> tuple[str, str]:
+    bound = "at most" if error.validator == "maximum" else "less than"
+    return f"{error.instance!r} is too large", f"it must be {bound} {error.validator_value}"
+
+
+def _twice(error: ValidationError) -> tuple[str, str]:
+    return f"{_shown(error.instance)} names something twice", "name each once"
+
+
 def _not_listed(error: ValidationError) -> tuple[str, str]:
     wanted: Any = error.validator_value
-    return f"{error.instance!r} is not known", suggestion(str(error.instance), [str(value) for value in wanted])
+    return f"{_shown(error.instance)} is not known", suggestion(str(error.instance), [str(value) for value in wanted])
 
 
 def _empty(error: ValidationError) -> tuple[str, str]:
@@ -125,7 +161,14 @@ def _bad_name(error: ValidationError) -> tuple[str, str]:
 
 
 def _one_of(error: ValidationError) -> tuple[str, str | None]:
-    return f"{error.instance!r} does not fit", _described(error)
+    """Explains a value that fits no branch, by the types that the branches take."""
+    branches: Any = error.validator_value
+    types = {str(branch.get("type")): None for branch in branches}
+    if "array" in types:
+        inner = next(branch.get("items", {}).get("type", "value") for branch in branches if "items" in branch)
+        types = {**{name: None for name in types if name != "array"}, f"a list of {inner}": None}
+    hint = ", without quotation marks" if isinstance(error.instance, str) and _number(error.instance) else ""
+    return f"{_shown(error.instance)} has the wrong type", f"it must be of type {' or '.join(types)}{hint}"
 
 
 def _described(error: ValidationError) -> str | None:
@@ -152,4 +195,7 @@ _EXPLANATIONS = {
     "minProperties": _empty,
     "pattern": _bad_name,
     "oneOf": _one_of,
+    "maximum": _too_large,
+    "exclusiveMaximum": _too_large,
+    "uniqueItems": _twice,
 }

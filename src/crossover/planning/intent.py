@@ -209,10 +209,19 @@ def prompts_recipe(spec: Mapping[str, Any], tokenizer: Mapping[str, Any], experi
     Args:
         spec: what `prompts_spec` or `warmup_specs` gives.
         tokenizer: `{"kind": "words"}`, or `{"kind": "weights", "key": KEY}` for the tokenizer among a model's files.
+
+    Raises:
+        InputError: what the dataset refuses, with the experiment's file where the fault is in no other.
     """
     from crossover import workloads
 
-    recipe = workloads.recipe({**spec, "tokenizer": {"kind": "words"}}, experiment_file.parent)
+    try:
+        recipe = workloads.recipe({**spec, "tokenizer": {"kind": "words"}}, experiment_file.parent)
+    except InputError as error:
+        if error.file is not None:
+            raise
+        place = ".".join(part for part in ("workloads", error.place) if part)
+        raise InputError(error.problem, file=experiment_file, place=place, remedy=error.remedy) from None
     return {"step": "prompts", **recipe, "tokenizer": dict(tokenizer)}
 
 

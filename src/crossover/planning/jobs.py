@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from crossover.errors import InputError
 from crossover.experiment.expand import Cell, Expansion
 from crossover.experiment.model import Experiment, Variant
 from crossover.planning import intent
@@ -228,7 +229,21 @@ class _Builder:
                 servers[cell.variant.name] = self._server(cell.variant)
             key, recipe, needs = servers[cell.variant.name]
             by_server.setdefault(key, []).append((cell, recipe, needs))
+        for group in by_server.values():
+            self._refuse_two_servers([cell.variant for cell, _, _ in group])
         return tuple(self._deployment(key, group) for key, group in by_server.items())
+
+    def _refuse_two_servers(self, variants: list[Variant]) -> None:
+        """Refuses running servers that differ in their address alone: one would answer for the other."""
+        first = variants[0]
+        for other in variants:
+            if other.launcher.get("url") != first.launcher.get("url"):
+                raise InputError(
+                    f"it differs from `{first.name}` in nothing but its `url`, which is part of no key",
+                    file=self.experiment.file,
+                    place=f"variants.{other.name}",
+                    remedy="give what differs: `version`, `image`, `arguments` or `environment`",
+                )
 
     def _deployment(
         self, server_key: str, group: list[tuple[Cell, Mapping[str, Any], tuple[tuple[str, str], ...]]]

@@ -46,7 +46,7 @@ def summarise(plan: Plan, predictions: Mapping[str, Prediction]) -> dict[str, An
         "gpu_hours": gpu_hours,
         "cost": gpu_hours * price if gpu_hours is not None and price is not None else None,
         "currency": plan.experiment.hardware.get("currency"),
-        "findings": findings(plan),
+        "findings": [*findings(plan), *_refused(plan, predictions)],
     }
 
 
@@ -74,8 +74,23 @@ def _steps(plan: Plan) -> dict[str, dict[str, int]]:
 
 
 def findings(plan: Plan) -> list[dict[str, Any]]:
-    """Returns what a plan should say before anything runs: unresolved names, altered entries, infeasible settings."""
+    """Returns what a plan should say before anything runs: names that can move, altered entries."""
     return [*_unresolved(plan), *_altered(plan)]
+
+
+def _refused(plan: Plan, predictions: Mapping[str, Prediction]) -> list[dict[str, Any]]:
+    """Returns a finding for each server to be started that the model of its engine says would not do."""
+    return [
+        {
+            "severity": "warning",
+            "kind": "infeasible",
+            "subject": deployment.label,
+            "why": f"by the planner's model {refusal}",
+            "advice": "change its arguments or its workloads before you book GPUs",
+        }
+        for deployment in plan.deployments
+        if plan.missing(deployment) and (refusal := predictions[deployment.server_key].refusal)
+    ]
 
 
 def _unresolved(plan: Plan) -> list[dict[str, Any]]:

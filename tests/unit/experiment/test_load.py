@@ -105,6 +105,57 @@ MISTAKES = {
         {"variants": {"a": {"inherits": "b"}, "b": {"inherits": "a"}}},
         "variants.a.inherits: inheritance goes in a circle: a -> b -> a",
     ),
+    "a key that is needed is misspelt": (
+        {"variants": {"a": {**A, "launcher": {"knd": "simulated"}}}},
+        "variants.a.launcher: unknown key `knd`; did you mean `kind`?",
+    ),
+    "a number in quotation marks": (
+        {"workloads": [{**LOAD, "output_tokens": "5"}]},
+        "workloads.0.output_tokens: '5' has the wrong type; it must be of type integer, without quotation marks",
+    ),
+    "a number in quotation marks where a list may stand": (
+        {"workloads": [{**LOAD, "concurrency": "2"}]},
+        "workloads.0.concurrency: '2' has the wrong type; it must be of type integer or a list of integer, without",
+    ),
+    "a number where a text is wanted": (
+        {"variants": {"a": {**A, "version": 0.32}}},
+        "variants.a.version: 0.32 has the wrong type; it must be of type string, in quotation marks",
+    ),
+    "a list where names are wanted": (
+        {"variants": [{"engine": "vllm"}]},
+        'variants: [{"engine": "vllm"}] has the wrong type; it must be of type object, NAME: ... instead of - ...',
+    ),
+    "no value": (
+        {"workloads": [{**LOAD, "output_tokens": None}]},
+        "workloads.0.output_tokens: it is empty; it must be of type integer",
+    ),
+    "the same length twice": (
+        {"workloads": [{**LOAD, "input_tokens": [10, 10]}]},
+        "workloads.0.input_tokens: [10, 10] names something twice; name each once",
+    ),
+    "a percentile too large": (
+        {"metrics": {"percentiles": [199]}},
+        "metrics.percentiles.0: 199 is too large; it must be less than 100",
+    ),
+    "a workload twice": ({"workloads": [LOAD, LOAD]}, "workloads: cell a/random/10+5/c1/r0 stands twice"),
+    "an external server without address": (
+        {"variants": {"a": {"engine": "vllm", "launcher": {"kind": "external"}}}},
+        "variants.a.launcher: `url` is missing; give the address",
+    ),
+    "an address without scheme": (
+        {"variants": {"a": {"engine": "vllm", "launcher": {"kind": "external", "url": "127.0.0.1:8000"}}}},
+        "variants.a.launcher.url: '127.0.0.1:8000' is no URL; give the address",
+    ),
+    "a container without image": (
+        {"variants": {"a": {"engine": "vllm", "launcher": {"kind": "docker"}}}},
+        "variants.a: `image` is missing; the launcher docker starts a container",
+    ),
+    "no such published table": ({"published": "x.yaml"}, "published: no file x.yaml; give a file"),
+    "no such retest plan": ({"retest_plan": "kimi"}, "retest_plan: no retest plan `kimi` in config/retest/; did you"),
+    "a closed loop that ends by time": (
+        {"workloads": [{**LOAD, "duration_s": 5}]},
+        "workloads.0: nothing says how many prompts `duration_s` may need; add `requests`",
+    ),
     "no engine": ({"variants": {"a": {"launcher": {"kind": "external"}}}}, "variants.a: `engine` is missing"),
 }
 
@@ -118,6 +169,23 @@ def test_a_mistake_gives_one_line_with_file_place_and_remedy(tmp_path, name) -> 
     assert str(caught.value).startswith(f"{file}: {line}")
     assert "\n" not in str(caught.value)
     assert caught.value.exit_status == 2
+
+
+def test_an_empty_file_is_told_so(tmp_path) -> None:
+    file = tmp_path / "e.yaml"
+    file.write_text("")
+    with pytest.raises(InputError) as caught:
+        load_experiment(file)
+    assert str(caught.value) == f"{file}: (top level): it is empty; it must be of type object"
+
+
+def test_an_open_loop_has_prompts_for_its_duration(tmp_path) -> None:
+    load = {"dataset": "random", "input_tokens": 10, "output_tokens": 5, "rate_per_s": 2.5, "duration_s": 5}
+    found = [
+        load_experiment(write(tmp_path, workloads=[{**load, **more}])).workloads[0] for more in ({}, {"requests": 4})
+    ]
+    # 2.5 a second over 5 s are 12.5; a started one counts.
+    assert [workload.requests for workload in found] == [13, 4]
 
 
 def test_two_variants_of_one_name_are_named_with_their_line(tmp_path) -> None:
@@ -139,7 +207,7 @@ def test_an_engine_file_may_inherit_but_not_in_a_circle(tmp_path) -> None:
     for folder in ("experiments", "engines"):
         (tmp_path / folder).mkdir()
     (tmp_path / "engines" / "one.yaml").write_text("inherits: two\narguments: {p: 1}\n")
-    (tmp_path / "engines" / "two.yaml").write_text("engine: vllm\nlauncher: {kind: external}\narguments: {q: 2}\n")
+    (tmp_path / "engines" / "two.yaml").write_text("engine: vllm\nlauncher: {kind: process}\narguments: {q: 2}\n")
     file = tmp_path / "experiments" / "e.yaml"
     file.write_text(yaml.safe_dump({**BASE, "variants": {"a": {"inherits": "one"}}}))
     assert load_experiment(file).variants["a"].arguments == {"q": 2, "p": 1}

@@ -169,6 +169,81 @@ def test_a_plan_is_priced_in_gpu_hours(tmp_path) -> None:
     assert seconds == pytest.approx(2 * 620 + 100.5 + 150.8 + 295.2 + 225.3, rel=0.15)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data["models"]["kimi-k3"].update(repo="another/Model"),
+        lambda data: data["hardware"].update(gpu="NVIDIA H200"),
+        lambda data: data["hardware"].update(gpus=4),
+        lambda data: [one.update(launcher=EXTERNAL) for one in data["variants"].values()],
+    ],
+    ids=["another model", "another GPU", "fewer GPUs", "a server that runs already"],
+)
+def test_what_the_model_was_not_fitted_to_has_no_price_and_is_not_refused(tmp_path, change) -> None:
+    def apply(data) -> None:
+        for variant in data["variants"].values():
+            variant["launcher"] = {"kind": "docker"}
+            variant["image"] = "engine@sha256:" + "0" * 64
+            variant["arguments"] = {}  # by the coefficients of Kimi-K3 this does not fit into memory
+        change(data)
+
+    summary = summary_of(variation(tmp_path, apply), Store(tmp_path / "store"))
+    assert [one["gpu_hours"] for one in summary["deployments"]] == [None, None]
+    assert (summary["gpu_hours"], summary["findings"]) == (None, [])
+
+
+EXTERNAL = {"kind": "external", "url": "http://127.0.0.1:8000"}
+
+
+def test_a_server_that_would_not_start_is_a_finding_and_the_others_are_priced(tmp_path) -> None:
+    def change(data) -> None:
+        data["variants"]["vllm"]["arguments"] = {"max-model-len": 5_000_000}
+
+    summary = summary_of(variation(tmp_path, change), Store(tmp_path / "store"))
+    hours = {one["variant"]: one["gpu_hours"] for one in summary["deployments"]}
+    assert hours["vllm"] is None
+    assert hours["sglang"] > 0
+    assert summary["gpu_hours"] is None
+    (finding,) = summary["findings"]
+    assert (finding["kind"], finding["subject"]) == ("infeasible", "vllm")
+    assert "would not start" in finding["why"]
+
+
+def test_prompts_of_their_own_lengths_have_no_price(tmp_path) -> None:
+    def change(data) -> None:
+        (tmp_path / "own.jsonl").write_text('{"prompt": "a b", "output_tokens": 2}\n')
+        data["workloads"] = [{"dataset": "jsonl", "options": {"file": str(tmp_path / "own.jsonl")}, "concurrency": 1}]
+
+    summary = summary_of(variation(tmp_path, change), Store(tmp_path / "store"))
+    assert summary["gpu_hours"] is None
+    assert len(summary["deployments"]) == 2
+
+
+def test_two_running_servers_that_differ_in_their_address_alone_are_refused(tmp_path) -> None:
+    def change(data) -> None:
+        one = {"engine": "vllm", "launcher": EXTERNAL, "model": "kimi-k3"}
+        data["variants"] = {"first": one, "second": {**one, "launcher": {**EXTERNAL, "url": "http://127.0.0.1:8001"}}}
+
+    with pytest.raises(
+        InputError, match=r"variants\.second: it differs from `first` in nothing but its `url`.*`version`"
+    ):
+        plan_of(variation(tmp_path, change), Store(tmp_path / "store"))
+
+    def versions(data) -> None:
+        change(data)
+        for version, variant in zip(("0.27.1", "0.32.0"), data["variants"].values(), strict=True):
+            variant["version"] = version
+
+    assert len(plan_of(variation(tmp_path, versions), Store(tmp_path / "store")).deployments) == 2
+
+
+def test_what_a_dataset_refuses_is_told_with_the_file(tmp_path) -> None:
+    file = variation(tmp_path, lambda data: data["workloads"][0].update(dataset="randm"))
+    with pytest.raises(InputError) as caught:
+        plan_of(file, Store(tmp_path / "store"))
+    assert str(caught.value).startswith(f"{file}: workloads.dataset: unknown dataset 'randm'; use one of documents")
+
+
 def test_a_name_that_can_move_is_said_to_be_unlocked(tmp_path) -> None:
     summary = summary_of(CONFIG / "experiments" / "kimi-k3-b300.yaml", Store(tmp_path))
     subjects = {finding["subject"] for finding in summary["findings"] if finding["kind"] == "unresolved"}
@@ -234,7 +309,7 @@ def test_a_workload_has_its_own_clients_or_none(tmp_path, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("load", "what"),
     [
-        ({"duration_s": 5}, "`duration_s` of random/100\\+10/c2"),
+        ({"duration_s": 5, "requests": 2}, "`duration_s` of random/100\\+10/c2"),
         ({"form": "token_ids"}, "`form: token_ids`"),
         ({"concurrency": None, "rate_per_s": 2, "arrivals": "fixed", "requests": 3}, "`arrivals: fixed`"),
     ],
