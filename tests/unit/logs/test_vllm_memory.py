@@ -192,7 +192,7 @@ def test_a_cache_that_is_too_small(text: str, advice: str) -> None:
     [
         (["INFO 07-01 10:00:00 gpu_executor.py:84] # GPU blocks: 1000, # CPU blocks: 512"], 16000),
         (["INFO 07-01 10:00:00 cpu_executor.py:212] # CPU blocks: 2048"], 32768),
-        (["INFO 07-01 10:00:00 openvino_executor.py:85] OpenVINO CPU: # device blocks: 100; # swap blocks: 0"], 1600),
+        (["INFO 07-01 10:00:00 openvino_executor.py:85] OpenVINO CPU: # device blocks: 100; # swap blocks: 0"], 3200),
         (
             [
                 "INFO 07-01 10:00:00 kv_cache_utils.py:395] # GPU blocks: 1000",
@@ -210,7 +210,9 @@ def test_a_cache_that_is_too_small(text: str, advice: str) -> None:
     ],
 )
 def test_tokens_from_blocks(lines: list[str], tokens: int | None) -> None:
-    """16 tokens a block in V0; else the size that gives the printed concurrency: 1000 x 128 / 32000 = 4."""
+    """16 tokens a block in V0, 32 for OpenVINO on a CPU; else what gives the printed concurrency:
+    1000 x 128 / 32000 = 4.
+    """
     assert read_log(lines, "vllm").startup.kv_cache_tokens == tokens
 
 

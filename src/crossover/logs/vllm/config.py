@@ -331,6 +331,13 @@ KINDS = (
     ),
     kind("block_size", "attention block size to", rf"etting attention block size to {NUM} tokens", block_size),
     kind(
+        "forced_block_size",
+        ("kv cache block size to", "optimal block size is"),
+        r"(?:(?:[Ff]orc|[Ss]ett)ing kv cache block size to|OpenVINO (?:[CG]PU )?optimal block size is) (\d+)(?=,| for)",
+        setting("block_size", int),
+        figure=False,
+    ),
+    kind(
         "mamba_padding",
         "Padding mamba page size",
         r"Padding mamba page size by (\d+\.\d+)%",

@@ -7,8 +7,9 @@ import re
 from crossover.logs.builder import Builder
 from crossover.logs.lines import Line
 from crossover.logs.model import Pool
-from crossover.logs.numbers import NUM, number, whole
+from crossover.logs.numbers import GIB, NUM, number, whole
 from crossover.logs.table import kind
+from crossover.logs.vllm.waterfall import in_gib
 
 
 def kv_memory(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -47,9 +48,9 @@ def concurrency(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 def blocks(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """Capacity in blocks; tokens follow in `resolve`. V0 names the host's blocks too, or has a CPU only."""
-    builder.binding_at_rank("gpu_blocks", line, int(match[2]))
-    if match[3] or match[1] == "CPU":
-        builder.single["v0_blocks"] = True
+    builder.binding_at_rank("gpu_blocks", line, int(match[3]))
+    if match[4] or match[2] == "CPU":
+        builder.single["v0_device"] = match[1] or match[2]
 
 
 def blocks_set(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -62,6 +63,27 @@ def offloaded(builder: Builder, line: Line, match: re.Match[str]) -> None:
     builder.raw["kv_offload_gib"] = number(match[1])
 
 
+def ascend_memory(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """Ascend before 0.14 prints bytes: `Available memory: 11423615078, total memory: 65796046848`."""
+    size = round(int(match[1]) / GIB, 4)
+    builder.binding_at_rank("kv_cache_gib", line, size)
+    builder.add_memory(line, "kv_cache", size)
+    builder.add_memory(line, "visible", round(int(match[2]) / GIB, 4))
+
+
+def gaudi_kv(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """Gaudi divides what is free after the profiling run between graphs and KV cache; the share is of what is free."""
+    builder.configure({"memory_fraction": float(match[1])})
+    size = in_gib(match[2], match[3])
+    builder.binding_at_rank("kv_cache_gib", line, size)
+    builder.add_memory(line, "kv_cache", size)
+
+
+def gaudi_profile(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """Gaudi's profiling run: what it took are the activations."""
+    builder.add_memory(line, "activation", in_gib(match[1], match[2]))
+
+
 def kv_reduced(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """Part of the KV memory goes to something else."""
     builder.per_rank.setdefault("kv_cache_gib", {}).clear()
@@ -69,6 +91,11 @@ def kv_reduced(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 
 _BLOCK_SIZES = (1, 8, 16, 32, 64, 128, 256)
+_V0_BLOCK_SIZE = {
+    **dict.fromkeys(("GPU", "cuda", "rocm", "CPU", "XPU", "xpu", "TPU", "tpu", "OpenVINO GPU"), 16),
+    "OpenVINO CPU": 32,
+    **dict.fromkeys(("HPU", "hpu", "NPU", "npu"), 128),
+}  # `cpu` had 16 or 128, depending on the kernels that were installed
 
 
 def resolve(builder: Builder) -> None:
@@ -103,7 +130,7 @@ def _is_rank(label: tuple[object, ...]) -> bool:
 
 
 def _tokens_of_blocks(builder: Builder) -> float | None:
-    """Blocks x block size: the configured one, else the one that fits the concurrency, else V0's 16."""
+    """Blocks x block size: the configured one, else what fits the concurrency, else V0's default for the device."""
     count = builder.smallest("gpu_blocks")
     if count is None:
         return None
@@ -115,7 +142,7 @@ def _tokens_of_blocks(builder: Builder) -> float | None:
         if size not in fitting:
             size, source = (fitting[0], "fits the printed concurrency") if len(fitting) == 1 else (None, "")
     elif not isinstance(size, int):
-        size, source = (16, "default") if builder.single.get("v0_blocks") else (None, "")
+        size, source = _V0_BLOCK_SIZE.get(builder.single.get("v0_device", "")), "default"
     if not isinstance(size, int):
         return None
     builder.raw["kv_cache_tokens_derived"] = f"{int(count)} blocks x {size} tokens ({source})"
@@ -152,10 +179,36 @@ KINDS = (
         cpu_kv_memory,
     ),
     kind(
+        "kv_cpu_default",
+        "backend is not set, using",
+        r"KVCACHE_SPACE \((?:GB|GiB)\) for \w{3,8} backend is not set, using (\d{1,4}) by default",
+        kv_memory,
+    ),
+    kind(
+        "kv_ascend",
+        "Available memory: ",
+        r"Available memory: (\d{6,15}), total memory: (\d{9,15})\b",
+        ascend_memory,
+        figure=False,
+    ),
+    kind(
         "kv_tpu",
         "total_hbm_limit_gb=",
         rf"total_hbm_limit_gb={NUM} ?GiB[^\n]{{1,160}}?total_hbm_avail_gb={NUM} ?GiB",
         tpu_memory,
+    ),
+    kind(
+        "kv_gaudi",
+        "reserved for HPUGraphs",
+        r"usable \(gpu_memory_utilization=(0?\.\d+|1(?:\.0+)?)\), [^,\n]{1,24} reserved for HPUGraphs [^\n]{1,120}?"
+        rf"\b{NUM} (GiB|MiB) reserved for (?:usable )?KV cache(?! dummy)",
+        gaudi_kv,
+    ),
+    kind(
+        "profile_gaudi",
+        "Model profiling run took ",
+        rf"Model profiling run took {NUM} (GiB|MiB) of device memory",
+        gaudi_profile,
     ),
     kind("kv_reduced", "KV cache memory reduced to", rf"KV cache memory reduced to {NUM} GiB", kv_reduced),
     kind("kv_tokens", "KV cache size:", rf"KV cache size: {NUM} tokens", kv_tokens),
@@ -169,7 +222,8 @@ KINDS = (
     kind(
         "blocks",
         (" blocks: ",),
-        r"(?<!, )# ([A-Za-z]{2,12}) blocks: (\d+)((?:, # CPU|; # swap) blocks: \d+)?",
+        r"(?:(OpenVINO [CG]PU)[^\s:]{0,8}: )?(?<!, )# ([A-Za-z]{2,12}) blocks: (\d+)"
+        r"((?:, # CPU|; # swap) blocks: \d+)?",
         blocks,
         figure=False,
     ),

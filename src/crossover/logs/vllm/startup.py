@@ -8,6 +8,7 @@ from crossover.logs.builder import Builder, rank_label
 from crossover.logs.lines import Line
 from crossover.logs.numbers import NUM, number
 from crossover.logs.table import Handler, kind
+from crossover.logs.vllm.waterfall import in_gib
 
 
 def phases(name: str) -> Handler:
@@ -33,12 +34,34 @@ def weights_read(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 
 def model_loaded(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """`Model loading took 7.16 GiB memory and 10.35 seconds`; older versions gave no seconds, and said GB."""
-    builder.at_rank("model_load_gib", line, number(match[1]))
+    """`Model loading took 7.16 GiB memory and 10.35 seconds`; older versions gave no seconds, and said GB.
+
+    Gaudi: `took in total 15.05 GiB of device memory (15.05 GiB/94.62 GiB used)`, the second being the whole device.
+    """
+    builder.at_rank("model_load_gib", line, in_gib(match[1], match[2]))
     largest = builder.per_rank["model_load_gib"][rank_label(line)]  # a draft model may be stated after the target
     builder.add_memory(line, "weights", largest)
+    if match[3]:
+        builder.add_memory(line, "visible", number(match[3]))
+    if match[4]:
+        builder.at_rank("model_load_s", line, number(match[4]))
+
+
+def weights_streamed(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """A streaming loader's own time: stands in for the time of loading where that is not printed."""
+    builder.at_rank("weights_streamed_s", line, number(match[1] or match[2]))
+
+
+def memory_profiled(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """The profiling run, compilation included; the slowest rank counts."""
+    builder.raw["memory_profiling_s"] = max(number(match[1]), builder.raw.get("memory_profiling_s", 0.0))
+
+
+def warmed_up(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """Gaudi captures its graphs in the warm-up: `finished in 49 secs, allocated 14.19 GiB of device memory`."""
+    phases("kernel_warmup_s")(builder, line, match)
     if match[2]:
-        builder.at_rank("model_load_s", line, number(match[2]))
+        builder.at_rank("graph_capture_gib", line, in_gib(match[2], match[3]))
 
 
 def compile_part(builder: Builder, line: Line, match: re.Match[str]) -> None:
@@ -113,7 +136,9 @@ def version(builder: Builder, line: Line, match: re.Match[str]) -> None:
 
 
 def resolve(builder: Builder) -> None:
-    """Fills the compile time from its parts where no total is printed."""
+    """Fills the compile time from its parts where no total is printed, and the load time from the loader's own."""
+    if builder.longest("weights_load_s") is None and (streamed := builder.longest("weights_streamed_s")) is not None:
+        builder.per_rank["weights_load_s"] = {None: streamed}
     if builder.longest("compile_s") is None:
         value = builder.longest("compile_of_init_s") or builder.longest("compile_parts_s")
         if value is not None:
@@ -125,16 +150,26 @@ KINDS = (
     kind(
         "model",
         ("Loading model weights took", "Model loading took"),
-        rf"(?:Loading model weights|Model loading) took {NUM} ?Gi?B(?: memory)?(?: and {NUM} s)?",
+        rf"(?:Loading model weights|Model loading) took (?:in total )?{NUM} ?(Gi?B|MiB)(?: (?:of device )?memory)?"
+        rf"(?: \([^/\n]{{1,24}}/{NUM} GiB used\))?(?: and {NUM} s)?",
         model_loaded,
         spans=2,
     ),
     kind(
+        "weights_streamed",
+        ("Overall time to stream ", "Deserialized "),
+        rf"Overall time to stream \d[\d.]{{0,12}} \w{{1,5}}(?: of all files)?(?: to [^:\n]{{1,40}}(?::\d{{1,3}})?)?: "
+        rf"{NUM} ?s, |Deserialized \d[\d.]{{0,12}} \w{{1,5}} in {NUM} ?s, ",
+        weights_streamed,
+        figure=False,
+    ),
+    kind(
         "compile",
-        "torch.compile t",
-        rf"torch\.compile (?:takes|took) {NUM} s in total",
+        ("torch.compile t", "graph compilation takes"),
+        rf"(?:torch\.compile|graph compilation) (?:takes|took) {NUM} s in total",
         phases("compile_s"),
     ),
+    kind("profiling", "Memory profiling t", rf"Memory profiling (?:takes|took) {NUM} seconds", memory_profiled),
     kind("dynamo", "Dynamo bytecode transform time", rf"Dynamo bytecode transform time: {NUM} s", compile_part),
     kind(
         "compile_graph",
@@ -178,8 +213,8 @@ KINDS = (
             "armup compiled ",
         ),
         rf"(?:Initial profiling/warmup run took|[Kk]ernel warmup took|[Ww]armup finished in"
-        rf"|[Ww]armup compiled \d{{1,9}} units in) {NUM} ?s",
-        phases("kernel_warmup_s"),
+        rf"|[Ww]armup compiled \d{{1,9}} units in) {NUM} ?s(?:ecs, allocated {NUM} (GiB|MiB) of device memory)?",
+        warmed_up,
     ),
     kind(
         "graphs",

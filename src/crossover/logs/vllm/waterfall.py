@@ -36,6 +36,11 @@ def keep(builder: Builder, name: str, line: Line, value: float) -> None:
     builder.per_rank.setdefault(name, {})[rank_label(line)] = value
 
 
+def in_gib(text: str, unit: str) -> float:
+    """Returns a printed size in GiB; `unit` is MiB, or GiB (which older versions call GB)."""
+    return round(number(text) / 1024, 4) if unit == "MiB" else number(text)
+
+
 def v0_visible(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """`can use total_gpu_memory (79.19GiB) x gpu_memory_utilization (0.90) = 71.27GiB`."""
     builder.add_memory(line, "visible", number(match[1]))
