@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from crossover.attribution import attribute_pair
@@ -22,7 +23,8 @@ from crossover.statistics import Crossing as Estimated
 from crossover.statistics import Ratio, crossover_context
 
 COMPARED = ("e2e_s", "duration_s", "stable_decode_tok_s", "ttft_s", "tpot_s", "output_tok_s")
-CROSSED = ("e2e_s", "stable_decode_tok_s")
+_CROSSED_NAMES = {"e2e_s": "End-to-end time", "stable_decode_tok_s": "Stable decode"}
+CROSSED = tuple(_CROSSED_NAMES)
 
 
 @dataclass(frozen=True)
@@ -146,12 +148,24 @@ def _crossings(comparisons: Sequence[Comparison]) -> list[Crossing]:
 
 def _crossing(quantity: str, first: str, second: str, workload: Workload, ratios: Mapping[float, Ratio]) -> Crossing:
     estimate = crossover_context(ratios, better=QUANTITIES[quantity].better)
+    flips = _flips(ratios)
+    if flips > 1:  # the first of several is no context below which one leads and above which the other does
+        nowhere = replace(estimate, context_tokens=None, low=None, high=None, leader_below=None, leader_above=None)
+        span = f"between {tokens(min(ratios))} and {tokens(max(ratios))}"
+        told = f"{_CROSSED_NAMES[quantity]}: the order flips {flips} times {span}; there is no single crossover."
+        return Crossing(quantity, first, second, workload, nowhere, told)
     sentence = _crossing_sentence(estimate, quantity, first, second, (min(ratios), max(ratios)))
     return Crossing(quantity, first, second, workload, estimate, sentence)
 
 
+def _flips(ratios: Mapping[float, Ratio]) -> int:
+    """Returns how often the order of two variants changes from one measured context to the next."""
+    ahead = [ratios[context].ratio > 1 for context in sorted(ratios) if ratios[context].ratio != 1]
+    return sum(one != other for one, other in pairwise(ahead))
+
+
 def _crossing_sentence(estimate: Estimated, quantity: str, first: str, second: str, span: tuple[float, float]) -> str:
-    what = {"e2e_s": "End-to-end time", "stable_decode_tok_s": "Stable decode"}[quantity]
+    what = _CROSSED_NAMES[quantity]
     between = f"between {tokens(span[0])} and {tokens(span[1])}"
     low, high = _ends(estimate)
     if estimate.context_tokens is None:
@@ -166,7 +180,9 @@ def _crossing_sentence(estimate: Estimated, quantity: str, first: str, second: s
 
 
 def about(context: float) -> str:
-    """Returns an estimated context, never more exact than a thousand tokens."""
+    """Returns an estimated context, in thousands of tokens from a thousand on."""
+    if context < 1000:
+        return f"{round(context)}"
     return f"{number(context / 1000)}K" if context < 10_000 else f"{round(context / 1000):,}K"
 
 

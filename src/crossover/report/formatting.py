@@ -40,9 +40,9 @@ def percent(fraction: float | None, digits: int = 1) -> str:
 
 
 def tokens(count: float | None) -> str:
-    """Returns a token count the way engineers say it: 64K, 1M, 1,536."""
+    """Returns a token count the way engineers say it: 64K, 1M, 1,536; for None that each prompt has its own."""
     if count is None:
-        return "?"
+        return "own length"
     for size, letter in ((1_000_000, "M"), (1000, "K")):
         if count >= size and round(count / size, 1) * size == count:
             return f"{count / size:g}{letter}"

@@ -34,4 +34,5 @@ def load_label(concurrency: int | None, rate_per_s: float | None) -> str:
 def workload_label(workload: tuple[str, int | None, int | None, float | None]) -> str:
     """Returns the part of a workload that stays the same over contexts: `random, 3K out, c10`."""
     dataset, output_tokens, concurrency, rate = workload
-    return ", ".join(part for part in (dataset, f"{tokens(output_tokens)} out", load_label(concurrency, rate)) if part)
+    out = f"{tokens(output_tokens)} out" if output_tokens is not None else ""
+    return ", ".join(part for part in (dataset, out, load_label(concurrency, rate)) if part)

@@ -8,8 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from crossover.report.analysis import analyse
+from crossover.report.analysis import about, analyse
 from crossover.report.confounding import ledger_of
+from crossover.report.labels import workload_label
 from crossover.report.sheet import Sheet, read_sheet
 
 
@@ -44,6 +45,28 @@ def test_crossover_by_interpolation(tmp_path: Path, sheets: ModuleType) -> None:
     assert crossing.context == pytest.approx(64_000 + 136_000 * -low / (high - low))
     assert "vllm ahead below, sglang above a crossover at 154K" in crossing.sentence
     assert "without an interval" in crossing.sentence
+
+
+def test_an_order_that_flips_twice_has_no_crossover(tmp_path: Path, sheets: ModuleType) -> None:
+    # vllm leads at 64K as published; ten times slower it loses at 128K; ten times faster it leads at 200K.
+    contexts = {"vllm": {64_000: (1.0,), 128_000: (10.0,), 200_000: (0.1,)}}
+    contexts["sglang"] = dict.fromkeys(contexts["vllm"], (1.0,))
+    found = analyse(sheet_of(tmp_path, sheets, contexts)).crossings
+    time = next(one for one in found if one.quantity == "e2e_s")
+    assert time.context is None
+    assert (
+        time.sentence == "End-to-end time: the order flips 2 times between 64K and 200K; there is no single crossover."
+    )
+
+
+@pytest.mark.parametrize(("context", "told"), [(162.4, "162"), (1_620, "1.62K"), (147_700, "148K")])
+def test_an_estimated_context_reads_like_a_measured_one(context: float, told: str) -> None:
+    assert about(context) == told
+
+
+def test_prompts_of_their_own_lengths_are_said_to_have_them() -> None:
+    assert workload_label(("jsonl", None, 2, None)) == "jsonl, c2"
+    assert workload_label(("random", 3000, 10, None)) == "random, 3K out, c10"
 
 
 def test_repeats_show_a_difference_or_say_that_they_do_not(tmp_path: Path, sheets: ModuleType) -> None:

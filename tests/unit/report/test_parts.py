@@ -28,7 +28,15 @@ def test_number(value: float | None, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(64_000, "64K"), (200_000, "200K"), (1_000_000, "1M"), (65_536, "64Ki"), (1537, "1,537"), (8, "8"), (None, "?")],
+    [
+        (64_000, "64K"),
+        (200_000, "200K"),
+        (1_000_000, "1M"),
+        (65_536, "64Ki"),
+        (1537, "1,537"),
+        (8, "8"),
+        (None, "own length"),
+    ],
 )
 def test_tokens(count: int | None, text: str) -> None:
     assert formatting.tokens(count) == text
