@@ -146,3 +146,32 @@ def test_the_first_wording_of_the_compile_time() -> None:
     )
     assert (report.startup.compile_s, report.startup.engine_init_s) == (14.73, 40.77)
     assert report.effective_config["raw"]["memory_profiling_s"] == 28.21
+
+
+def test_less_than_nothing_is_left_for_the_cache() -> None:
+    """An NPU of 32 GiB under 27.5 GiB of weights ends without another word; a GPU says it again: one incident."""
+    lines = [
+        "INFO 05-20 10:00:00 [model_runner_v1.py:2000] Loading model weights took 27.5376 GB",
+        "INFO 05-20 10:00:05 [worker_v1.py:230] Available KV cache memory: -0.87 GiB",
+    ]
+    after = "ERROR 05-20 10:00:05 [core.py:390] ValueError: No available memory for the cache blocks. Try increasing"
+    for text in (lines, [*lines, after]):
+        (found,) = [one for one in read_log(text).incidents if one.kind == "kv_too_small"]
+        assert (found.count, found.severity) == (1, "error")
+        assert "0.87 GiB are missing" in found.message
+
+
+def test_graphs_cannot_take_less_than_nothing() -> None:
+    report = read_log(
+        ["(EngineCore_DP0 pid=420) INFO 11-28 15:28:13 [gpu_model_runner.py:4244] Graph capturing finished in 4 secs, "
+         "took -0.41 GiB"]
+    )  # fmt: skip
+    assert (report.startup.graph_capture_s, report.startup.graph_capture_gib) == (4.0, None)
+    assert "-0.41" in report.effective_config["raw"]["graph_capture_gib_withheld"]
+
+
+def test_the_length_of_a_draft_model_is_the_one_that_it_got() -> None:
+    line = (
+        "(EngineCore pid=9) INFO 08-01 17:40:00 [speculative.py:900] Overriding draft model max model len from {} to {}"
+    )
+    assert read_log([line.format(262144, 65536)], "vllm").effective_config["draft_max_model_len"] == 65536

@@ -241,6 +241,13 @@ KINDS = (
     ),
     kind("max_model_len", "Using max model len", r"Using max model len (\d+)\b", setting("max_model_len", int)),
     kind(
+        "draft_length",
+        "Overriding draft model max model len",
+        r"Overriding draft model max model len from \d+ to (\d+)\b",
+        setting("draft_max_model_len", int),
+        figure=False,
+    ),
+    kind(
         "max_batched_tokens",
         "max_num_batched_tokens=",
         r"[Cc]hunked prefill is enabled with max_num_batched_tokens=(\d+)\b",

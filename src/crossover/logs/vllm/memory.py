@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from crossover.logs.builder import Builder
+from crossover.logs.incidents import Kind
 from crossover.logs.lines import Line
 from crossover.logs.model import Pool
 from crossover.logs.numbers import GIB, NUM, number, whole
@@ -13,9 +14,13 @@ from crossover.logs.vllm.waterfall import in_gib
 
 
 def kv_memory(builder: Builder, line: Line, match: re.Match[str]) -> None:
-    """Memory that the KV cache may take on one GPU."""
-    builder.binding_at_rank("kv_cache_gib", line, float(match[1].replace(",", "")))
-    builder.add_memory(line, "kv_cache", float(match[1].replace(",", "")))
+    """Memory that the KV cache may take on one GPU; below zero, the rest needs more than the engine may take."""
+    size = float(match[1].replace(",", ""))
+    builder.binding_at_rank("kv_cache_gib", line, size)
+    builder.add_memory(line, "kv_cache", size)
+    if size < 0:
+        message = f"nothing is left for the KV cache: {-size:.2f} GiB are missing before its first block"
+        builder.incidents.add(Kind.KV_TOO_SMALL, line, message=message, key="none", repeats=False)
 
 
 def cpu_kv_memory(builder: Builder, line: Line, match: re.Match[str]) -> None:

@@ -99,7 +99,9 @@ def graphs_captured(builder: Builder, line: Line, match: re.Match[str]) -> None:
     for name, text in (("graph_capture_s", match[1]), ("graph_capture_gib", match[2])):
         if text is None:
             continue
-        if labelled:
+        if text.startswith("-"):
+            builder.raw[f"{name}_withheld"] = f"printed as {text}: memory was given back during the capture"
+        elif labelled:
             builder.add_at_rank(name, line, match[0], number(text))
         else:
             builder.at_rank(name, line, number(text))
@@ -219,7 +221,7 @@ KINDS = (
     kind(
         "graphs",
         "raph capturing finished in",
-        rf"(?:G|Encoder g)raph capturing finished in {NUM} secs(?:, took {NUM} GiB)?",
+        rf"(?:G|Encoder g)raph capturing finished in {NUM} secs(?:, took (-?\d[\d,]{{0,12}}(?:\.\d+)?) GiB)?",
         graphs_captured,
         spans=2,
     ),
