@@ -17,6 +17,8 @@ OUTPUT_FIELDS: Mapping[str, int] = {
     "reasoning_content": REASONING,
     "reasoningContent": REASONING,
     "reasoning_details": REASONING,
+    "thinking": REASONING,
+    "audio": CONTENT,
     "tool_calls": TOOL,
     "function_call": TOOL,
 }
@@ -27,10 +29,19 @@ SILENT_FIELDS = frozenset(
         "role", "index", "delta", "id", "usage", "finish_reason", "native_finish_reason", "stop_reason",
         "matched_stop", "logprobs", "prompt_logprobs", "token_ids", "prompt_token_ids", "prompt_text",
         "annotations", "hidden_states", "routed_experts", "meta_info", "content_filter_results",
-        "obfuscation", "weight_version",
+        "obfuscation", "weight_version", "content_filter_offsets", "name", "error", "provider_specific_fields",
+        "extra_content",
     }
 )  # fmt: skip
-"""Fields that are known to carry no output."""
+"""Fields that carry no output of their own; gateways repeat the reasoning in `provider_specific_fields`."""
+
+_REASONING_PARTS = frozenset({"thinking", "reasoning"})
+_OUTPUT_KEYS = (
+    "function", "name", "arguments", "text", "summary", "data", "custom", "input", "thinking", "reasoning", "refusal",
+    "transcript",
+)  # fmt: skip
+_OUTPUT_KEYS_SET = frozenset(_OUTPUT_KEYS)
+_TEXT_KEYS = ("function", "name", "arguments", "text", "thinking", "reasoning", "refusal")
 
 
 def carries_output(value: Any) -> bool:
@@ -41,10 +52,7 @@ def carries_output(value: Any) -> bool:
     if isinstance(value, str):
         return value != ""
     if isinstance(value, Mapping):
-        return any(
-            carries_output(value.get(key))
-            for key in ("function", "name", "arguments", "text", "summary", "data", "custom", "input")
-        )
+        return any(carries_output(value.get(key)) for key in _OUTPUT_KEYS)
     if isinstance(value, list):
         return any(carries_output(item) for item in value)
     return False
@@ -61,6 +69,8 @@ def classify(fields: Mapping[str, Any]) -> int:
         kind = OUTPUT_FIELDS.get(name)
         if kind is not None:
             if carries_output(value):
+                if kind == CONTENT and value.__class__ is list and not any(map(_is_answer, value)):
+                    kind = REASONING
                 if kind == CONTENT:
                     return CONTENT
                 found = TOOL if TOOL in (kind, found) else kind
@@ -69,13 +79,29 @@ def classify(fields: Mapping[str, Any]) -> int:
     return found
 
 
+def _is_answer(part: Any) -> bool:
+    """Whether a part of a content list has output that is no reasoning (a part names its own type)."""
+    if isinstance(part, Mapping) and _REASONING_PARTS & {part.get("type"), *part}:
+        return False
+    return carries_output(part)
+
+
 def unknown_output(fields: Mapping[str, Any]) -> list[str]:
-    """Returns the names of fields that are not known and hold text or a list: they may carry tokens."""
-    return [
+    """Returns the names of fields that are not known and hold text or a list: they may carry tokens.
+
+    A list of content parts none of which can be read counts as such a field.
+    """
+    content = fields.get("content")
+    unread = content.__class__ is list and any(map(_is_unread, content))
+    return ["content[]"] * unread + [
         name
         for name, value in fields.items()
         if name not in OUTPUT_FIELDS and name not in SILENT_FIELDS and isinstance(value, str | list | Mapping) and value
     ]
+
+
+def _is_unread(part: Any) -> bool:
+    return isinstance(part, Mapping) and not carries_output(part) and not _OUTPUT_KEYS_SET & part.keys()
 
 
 def texts(fields: Mapping[str, Any]) -> str:
@@ -93,5 +119,5 @@ def _text_of(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
-        return "".join(_text_of(value.get(key)) for key in ("function", "name", "arguments", "text"))
+        return "".join(_text_of(value.get(key)) for key in _TEXT_KEYS)
     return "".join(_text_of(item) for item in value) if isinstance(value, list) else ""

@@ -39,6 +39,12 @@ class Head:
         return int(text) if text.isdigit() else None
 
     @property
+    def encoding(self) -> str | None:
+        """The body's compression; None where it is as it is."""
+        name = self.fields.get("content-encoding", "").lower()
+        return None if name in ("", "identity") else name
+
+    @property
     def keeps_alive(self) -> bool:
         """Whether the connection may carry another request."""
         connection = self.fields.get("connection", "").lower()
@@ -101,6 +107,8 @@ class Chunks:
                 self.ended = end == position
             else:
                 size = int(data[position:end].partition(b";")[0], 16)
+                if size < 0:
+                    raise ValueError("a chunk's size is negative")
                 self._in_trailer = size == 0
                 self._skip = size + 2 if size else 0
             position = end + 2
@@ -172,6 +180,8 @@ def _walk_chunks(raw: bytes, position: int) -> Body:
         try:
             size = int(raw[position:end].partition(b";")[0], 16)
         except ValueError:
+            break
+        if size < 0:
             break
         if size == 0:
             complete = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crossover.client.framing import Head
-from crossover.client.stream import Stream
+from crossover.client.stream import ABORTED, Stream
 
 OK, FAILED, INCOMPLETE = "ok", "failed", "incomplete"
 
@@ -12,23 +12,26 @@ REASONS = {
     "unreachable": "no connection: no route to the host",
     "connect_timeout": "no connection within the connect timeout",
     "client_limit": "no connection: this machine ran out of sockets, ports or memory; not the server's fault",
-    "tls": "the TLS handshake or a record failed",
+    "tls": "the TLS handshake or a record failed: the certificate is not trusted (SSL_CERT_FILE names a file of "
+    "trusted ones) or the port speaks no TLS (then http:// is right)",
     "no_response": "the connection ended before a response began",
     "no_http": "the response is no HTTP/1.x",
     "http_3xx": "the server answered with a redirection",
     "http_4xx": "the server refused the request (429: overload)",
     "http_5xx": "the server failed",
     "not_streamed": "the answer is no event stream",
+    "encoded": "the answer is compressed, although it was asked for as it is",
     "server_error": "the stream carried an error event",
     "malformed": "an event is no JSON object of the expected shape",
     "timeout": "longer than the request timeout",
     "stall": "silent for longer than the stall timeout",
     "stopped": "the measurement was stopped",
     "cut": "the connection ended inside the response",
-    "aborted": "the engine ended the request with finish reason abort or error",
+    "aborted": "the engine ended the request with a finish reason such as abort or error",
     "no_output": "the response ended without any output",
     "no_done": "the stream ended without [DONE]",
     "no_usage": "the stream carried no usage, so the number of tokens is not known",
+    "wrong_usage": "usage counts no tokens, although output came",
 }
 """Each reason with its meaning."""
 
@@ -51,6 +54,8 @@ def judge(end: str | None, head: Head | None, stream: Stream | None) -> tuple[st
         return FAILED, _without_response(end)
     if head.status >= 300:
         return FAILED, f"http_{head.status // 100}xx"
+    if head.encoding is not None:
+        return FAILED, "encoded"
     has_output = bool(stream.columns.output.any())
     reason = _stream_fault(end, stream, has_output)
     if reason is None:
@@ -73,10 +78,13 @@ def _stream_fault(end: str | None, stream: Stream, has_output: bool) -> str | No
         return end if end in _GIVEN_UP else ("stopped" if end is None else "cut")
     if not stream.events:
         return "not_streamed"
-    if stream.finish_reason in ("abort", "error"):
+    if stream.finish_reason in ABORTED:
         return "aborted"
     if not has_output:
         return "no_output"
     if not stream.done:
         return "no_done"
-    return None if stream.usage and isinstance(stream.usage.get("completion_tokens"), int) else "no_usage"
+    count = stream.usage.get("completion_tokens") if stream.usage else None
+    if count.__class__ is not int:
+        return "no_usage"
+    return None if count > 0 else "wrong_usage"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from crossover.errors import InputError
 
@@ -34,12 +35,23 @@ class Endpoint:
     def __post_init__(self) -> None:
         if self.api not in API_PATHS:
             raise InputError(f"unknown API {self.api!r}", place="api", remedy=f"use one of {', '.join(API_PATHS)}")
-        parts = self.parts
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            parts = self.parts
+            known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+            why = ""
+        except ValueError as error:
+            known, why = False, f": {error}"
+        if not known or not self.base_url.isprintable() or " " in self.base_url:
             raise InputError(
-                f"{self.base_url!r} is no URL of a server",
+                f"{self.base_url!r} is no URL of a server{why}",
                 place="url",
                 remedy="use http://HOST:PORT or https://HOST",
+            )
+        if self.api_key is not None and not (self.api_key.isascii() and self.api_key.isprintable()):
+            raise InputError(
+                "holds a line break or a character that no HTTP header may hold",
+                place="API key",
+                remedy="give the key alone",
             )
 
     @property
@@ -64,8 +76,15 @@ class Endpoint:
 
     @property
     def path(self) -> str:
-        """The path of the completions endpoint; a base URL that ends in `/v1` is tolerated."""
-        return self.parts.path.rstrip("/").removesuffix("/v1") + API_PATHS[self.api]
+        """The path of the completions endpoint, with the base URL's query.
+
+        A base URL that ends in `/v1` or in the whole path of the API is tolerated.
+        """
+        base = self.parts.path.rstrip("/")
+        for ending in (*API_PATHS.values(), "/v1"):
+            base = base.removesuffix(ending)
+        query = f"?{self.parts.query}" if self.parts.query else ""
+        return quote(base + API_PATHS[self.api], safe="/%:@!$&'()*+,;=~") + query
 
 
 @dataclass(frozen=True)
@@ -116,10 +135,10 @@ class Load:
             "stall_timeout_s",
         ):
             value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise InputError(f"{value} is not above zero", place=f"load.{name}")
-        if self.ramp_s < 0:
-            raise InputError(f"{self.ramp_s} is below zero", place="load.ramp_s")
+            if value is not None and not 0 < value < math.inf:
+                raise InputError(f"{value} is not above zero and finite", place=f"load.{name}")
+        if not 0 <= self.ramp_s < math.inf:
+            raise InputError(f"{self.ramp_s} is below zero or not finite", place="load.ramp_s")
 
 
 @dataclass(frozen=True)
@@ -140,6 +159,10 @@ class Sampling:
     ignore_eos: bool = True
     extra: Mapping[str, Any] = field(default_factory=dict)
     token_counts: TokenCounts = "continuous_usage"
+
+    def __post_init__(self) -> None:
+        if self.temperature is not None and not 0 <= self.temperature < math.inf:
+            raise InputError(f"{self.temperature} is below zero or not finite", place="sampling.temperature")
 
     def body_fields(self) -> dict[str, Any]:
         """Returns the fields for a request's body, those about the stream included."""

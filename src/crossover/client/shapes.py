@@ -215,6 +215,9 @@ class _Reader:
             raise _UnusualError
 
     def _text(self, path: tuple[str | int, ...]) -> None:
+        if path[:4] == ("choices", 0, "delta", "content") and len(path) > 4:
+            # A content part's type decides whether it is reasoning.
+            raise _UnusualError
         self._parts.append(b'"')
         if not self._output_at and path[:2] == ("choices", 0) and path[-1] in _OUTPUT_KEYS:
             self._output_at = len(self._parts)

@@ -4,6 +4,7 @@ each.
 
 from __future__ import annotations
 
+import json
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,9 +18,16 @@ import orjson
 
 from crossover.client.fields import CONTENT, DONE, EMPTY, TOOL, USAGE, classify, texts, unknown_output
 from crossover.client.framing import Body
+from crossover.client.messages import error_of, words_of
 from crossover.client.shapes import NO_COUNT, PREFIX, Ints, Shapes
 
-_EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_EVENT_END = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
+ABORTED = frozenset(
+    {"abort", "aborted", "error", "cancelled", "canceled", "timeout", "network_error", "insufficient_system_resource"}
+)
+"""Finish reasons that mean that the engine or its gateway gave the request up."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
@@ -112,8 +120,28 @@ def _last(body: bytes, rest: bytes, complete: bool) -> Iterator[tuple[int, bytes
 def _data_of(block: bytes) -> bytes | None:
     if block.startswith(PREFIX) and b"\n" not in block and b"\r" not in block:
         return block[len(PREFIX) :]
-    lines = [line[5:].removeprefix(b" ") for line in _LINE_END.split(block) if line.startswith(b"data:")]
-    return b"\n".join(lines) if lines else None
+    lines = _LINE_END.split(block.removeprefix(_BYTE_ORDER_MARK))
+    data = b"\n".join([line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")])
+    # Some servers name an error by the event's type, or (llama.cpp for a time) by a field of its own.
+    said = [line[6:].strip() for line in lines if line.startswith(b"error:")]
+    if said or any(line.startswith(b"event:") and line[6:].strip() == b"error" for line in lines):
+        return orjson.dumps({"error": (b" ".join(said) or data).decode(errors="replace") or "no reason given"})
+    return data if data.strip() else None
+
+
+def _load(data: bytes) -> Any:
+    """Reads JSON as strictly as its writers do: Python's writes NaN, and halves of a surrogate pair.
+
+    Raises:
+        ValueError: it is no JSON even so.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as strict:
+        try:
+            return json.loads(data)
+        except (ValueError, RecursionError):
+            raise strict from None
 
 
 def read_stream(body: Body, *, keep_text: bool = False, shapes: Shapes | None = None) -> Stream:
@@ -127,15 +155,14 @@ def read_stream(body: Body, *, keep_text: bool = False, shapes: Shapes | None = 
     events: Iterable[tuple[int, bytes]] = blocks(body.data, body.complete)
     if shapes is not None and not keep_text:
         events = _sweep(stream, body, shapes)
-    loads = orjson.loads
     for end, data in events:
         stream.events += 1
         before = len(stream.rows)
         try:
-            event = loads(data)
+            event = _load(data)
             _take_event(stream, end, event)
         except orjson.JSONDecodeError as error:
-            if data == b"[DONE]":
+            if data.strip() == b"[DONE]":
                 stream.done = True
                 stream.rows.extend((end, DONE, 0, NO_COUNT, NO_COUNT))
             else:
@@ -147,7 +174,7 @@ def read_stream(body: Body, *, keep_text: bool = False, shapes: Shapes | None = 
             event = None
         if keep_text:
             _keep_texts(stream, event)
-        elif shapes is not None and len(stream.rows) == before + 5 and not stream.finish_reason:
+        elif shapes is not None and len(stream.rows) == before + 5 and not (stream.finish_reason or stream.error):
             kind, choice, count, ids = stream.rows[-4:]
             if kind <= TOOL:
                 shapes.learn(data, (kind, choice, count, ids))
@@ -195,12 +222,13 @@ def _take_event(stream: Stream, end: int, event: dict[str, Any]) -> None:
             raise TypeError("usage is no object")
         stream.usage = usage
     choices = event.get("choices")
+    error = error_of(event)
+    if error is not None:
+        stream.error = stream.error or error
     if choices:
         for choice in choices:
             _take_choice(stream, end, choice, usage)
-    elif event.get("error"):
-        stream.error = stream.error or str(event["error"])
-    else:
+    elif error is None:
         stream.rows.extend((end, USAGE if usage else EMPTY, 0, NO_COUNT, NO_COUNT))
 
 
@@ -213,8 +241,10 @@ def _take_choice(stream: Stream, end: int, choice: dict[str, Any], usage: Mappin
     kind = CONTENT if content.__class__ is str and content else classify(fields)
     if kind > TOOL:
         stream.unknown.update(unknown_output(fields))
-    if choice.get("finish_reason"):
-        stream.finish_reason = choice["finish_reason"]
+    _take_end(stream, choice, fields)
+    if usage is None and choice.get("usage").__class__ is dict:
+        # Some services put the usage into the last choice.
+        usage = stream.usage = choice["usage"]
     count = usage.get("completion_tokens") if usage else None
     index = choice.get("index")
     ids = choice.get("token_ids")
@@ -229,6 +259,17 @@ def _take_choice(stream: Stream, end: int, choice: dict[str, Any], usage: Mappin
             NO_COUNT if ids is None else len(ids),
         )
     )
+
+
+def _take_end(stream: Stream, choice: dict[str, Any], fields: dict[str, Any]) -> None:
+    reason = choice.get("finish_reason")
+    if reason:
+        name = reason.get("type") if reason.__class__ is dict else reason
+        # Of several choices the one that was given up decides.
+        if stream.finish_reason not in ABORTED:
+            stream.finish_reason = str(name)
+    if choice.get("error"):
+        stream.error = stream.error or words_of(choice["error"])
 
 
 def _keep_texts(stream: Stream, event: Any) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from crossover.client.columns import REQUEST_COLUMNS, EventColumns
 from crossover.client.framing import Head, parse_head, unframe
+from crossover.client.messages import body_words
 from crossover.client.outcome import judge
 from crossover.client.reads import Ints, Reads
 from crossover.client.shapes import Shapes
@@ -50,7 +51,11 @@ class Tables:
         row["http_status"] = head.status
         body = unframe(reads.raw, head)
         if head.status >= 300:
-            return head, Stream(), body.data[:500].decode(errors="replace")
+            target = head.fields.get("location")
+            said = f"to {target}" if target and head.status < 400 else body_words(body.data)
+            return head, Stream(), said or None
+        if head.encoding is not None:
+            return head, Stream(), f"Content-Encoding: {head.encoding}"
         stream = read_stream(body, keep_text=self._counter is not None, shapes=self._shapes)
         usage = stream.usage or {}
         row |= _usage_fields(usage)
@@ -62,7 +67,7 @@ class Tables:
             self._add_events(row, reads, stream, np.searchsorted(reads.ends, positions, side="right"), tokens)
         message = stream.error or stream.malformed
         if not stream.events:
-            message = body.data[:500].decode(errors="replace")
+            message = body_words(body.data)
         return head, stream, message
 
     def _add_events(self, row: dict[str, Any], reads: Reads, stream: Stream, read: Ints, tokens: Ints) -> None:

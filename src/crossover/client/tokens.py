@@ -45,7 +45,7 @@ def tokens_of_events(stream: Stream, completion_tokens: int | None, counter: Cou
     if not count:
         return tokens, None
     choices = columns.choices
-    if (columns.cumulative[output] != NO_COUNT).all():
+    if _is_running_total(columns.cumulative[output], choices[output]):
         return _from_running_total(tokens, output, choices, columns.cumulative), "continuous_usage"
     if (columns.ids[output] != NO_COUNT).all():
         return _from_running_total(tokens, output, choices, _totals(columns.ids, choices)), "token_ids"
@@ -55,6 +55,17 @@ def tokens_of_events(stream: Stream, completion_tokens: int | None, counter: Cou
     if counter is not None:
         return _from_running_total(tokens, output, choices, _tokenized(stream, counter)), "tokenizer"
     return tokens, None
+
+
+def _is_running_total(counts: Ints, choices: Ints) -> bool:
+    """Whether usage in each event counts the tokens so far: some servers put zeros, or the same number, into each."""
+    if (counts < 1).any():
+        return False
+    for choice in numbers_of(choices):
+        steps = np.diff(counts[choices == choice])
+        if (steps < 0).any() or (len(steps) and not steps.any()):
+            return False
+    return True
 
 
 def _from_running_total(tokens: Ints, output: npt.NDArray[np.bool_], choices: Ints, total: Ints) -> Ints:
@@ -86,5 +97,7 @@ def _tokenized(stream: Stream, counter: Counter) -> Ints:
         rows = np.flatnonzero(choices == choice)
         parts = [stream.texts[row] for row in rows]
         ends = np.cumsum([len(part) for part in parts])
-        total[rows] = np.searchsorted(np.asarray(counter("".join(parts)), np.int64), ends, side="right")
+        total[rows] = np.searchsorted(
+            np.asarray(counter("".join(parts).encode(errors="replace").decode()), np.int64), ends, side="right"
+        )
     return total

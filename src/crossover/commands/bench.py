@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import signal
 import sys
 from collections import Counter
@@ -24,7 +25,7 @@ _FIGURES = ("duration_s", "output_tok_s", "ttft_s", "ttfot_s", "tpot_s", "itl_s"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options."""
-    parser.add_argument("--url", help="base URL of the server, without /v1")
+    parser.add_argument("--url", help="base URL of the server, with or without /v1")
     parser.add_argument("--model", help="the name the server knows the model by")
     parser.add_argument("--endpoint", choices=("chat", "completions"), default="chat", help="API (default: chat)")
     parser.add_argument("--api-key-env", metavar="NAME", help="environment variable that holds the API key")
@@ -58,7 +59,7 @@ def _configure_load(group: argparse._ArgumentGroup) -> None:
 def _configure_reading(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--temperature", type=float, default=0.0, help="default: 0")
     group.add_argument("--no-ignore-eos", action="store_true", help="let the model end where it wants")
-    group.add_argument("--extra-body", type=json.loads, default={}, metavar="JSON", help="further body fields")
+    group.add_argument("--extra-body", default="{}", metavar="JSON", help="further body fields")
     group.add_argument("--no-probe", action="store_true", help="send no probe request before measuring")
     group.add_argument("--clock-scale", type=float, default=1.0, metavar="S", help="of a simulated engine")
     group.add_argument("--reread", action="store_true", help="interpret the recording in DIR again; send nothing")
@@ -69,6 +70,10 @@ def run(args: argparse.Namespace) -> int:
     from crossover.client import interpret
     from crossover.client.columns import write_parquet
 
+    if not 0 < args.clock_scale < math.inf:
+        raise InputError(
+            f"{args.clock_scale} is not above zero and finite", place="--clock-scale", remedy="1 is real time"
+        )
     extra_findings: list[dict[str, Any]] = [] if args.reread else _measure(args)
     interpretation = interpret(args.out, args.clock_scale, tokenizer=args.tokenizer)
     write_parquet(interpretation.event_columns, interpretation.rows, args.out)
@@ -113,7 +118,7 @@ def _endpoint(args: argparse.Namespace) -> Endpoint:
             raise InputError("is missing", place=f"--{name}", remedy=f"give --{name}")
     key = None
     if args.api_key_env:
-        key = os.environ.get(args.api_key_env)
+        key = os.environ.get(args.api_key_env, "").strip()
         if not key:
             raise InputError("names an empty variable", place="--api-key-env", remedy=f"export {args.api_key_env}")
     return Endpoint(args.url, args.model, args.endpoint, key)
@@ -139,9 +144,13 @@ def _load(args: argparse.Namespace) -> Load:
 def _sampling(args: argparse.Namespace) -> Sampling:
     from crossover.client import Sampling
 
-    if not isinstance(args.extra_body, dict):
+    try:
+        extra = json.loads(args.extra_body)
+    except ValueError as error:
+        raise InputError(f"is no JSON: {error}", place="--extra-body", remedy='give {"field": value}') from error
+    if not isinstance(extra, dict):
         raise InputError("is no JSON object", place="--extra-body", remedy='give {"field": value}')
-    return Sampling(temperature=args.temperature, ignore_eos=not args.no_ignore_eos, extra=args.extra_body)
+    return Sampling(temperature=args.temperature, ignore_eos=not args.no_ignore_eos, extra=extra)
 
 
 def _prompts(args: argparse.Namespace) -> Iterator[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import itertools
 import json
@@ -10,11 +11,13 @@ import os
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from crossover.errors import InputError
 from crossover.workloads.datasets import DATASETS
@@ -105,17 +108,25 @@ def read_prompts(path: Path) -> Iterator[dict[str, Any]]:
     file = path / PROMPTS if path.is_dir() else path
     if not file.is_file():
         raise InputError("no such prompts file", file=file, remedy="make one with `crossover prompts`")
-    with file.open(encoding="utf-8") as stream:
+    found = False
+    with file.open("rb") as stream:
         for number, raw in enumerate(stream, start=1):
-            if raw.strip():
-                yield _read_line(raw, file, number)
+            line = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
+            if line.strip():
+                found = True
+                yield _read_line(line, file, number)
+    if not found:
+        raise InputError(
+            "holds no prompts", file=file, remedy="one JSON object a line, with text, token_ids or messages"
+        )
 
 
-def _read_line(raw: str, file: Path, number: int) -> dict[str, Any]:
+def _read_line(raw: bytes, file: Path, number: int) -> dict[str, Any]:
     place = f"line {number}"
     try:
-        prompt = json.loads(raw)
-    except ValueError as error:
+        # Strict about what can be sent: UTF-8, no NaN, no half of a surrogate pair.
+        prompt = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
         raise InputError(f"not JSON: {error}", file=file, place=place, remedy="one JSON object a line") from error
     kinds = [
         key for key in ("text", "token_ids", "messages") if isinstance(prompt, dict) and prompt.get(key) is not None
@@ -127,7 +138,38 @@ def _read_line(raw: str, file: Path, number: int) -> dict[str, Any]:
             place=place,
             remedy="set exactly one of them",
         )
+    for key, is_right, wanted in _LINE_FIELDS:
+        value = prompt.get(key)
+        if value is not None and not is_right(value):
+            raise InputError(
+                f"{key} is {orjson.dumps(value)[:60].decode(errors='replace')}",
+                file=file,
+                place=place,
+                remedy=f"give {wanted}",
+            )
     return dict(prompt)
+
+
+def _is_count(value: Any) -> bool:
+    return value.__class__ is int and value > 0
+
+
+def _are_ids(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(item.__class__ is int and item >= 0 for item in value)
+
+
+def _are_messages(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) and "role" in item for item in value)
+
+
+_LINE_FIELDS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    ("text", lambda value: isinstance(value, str) and value != "", "a text that is not empty"),
+    ("token_ids", _are_ids, "a list of whole numbers"),
+    ("messages", _are_messages, "a list of objects with role and content"),
+    ("output_tokens", _is_count, "a whole number of at least 1"),
+    ("prompt_tokens", _is_count, "a whole number of at least 1"),
+    ("index", lambda value: value.__class__ is int and value >= 0, "a whole number of at least 0"),
+)
 
 
 def _lines(spec: Spec, processes: int | None) -> Iterator[Line]:
