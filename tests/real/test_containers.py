@@ -171,7 +171,9 @@ def test_proxies_of_the_users_configuration_stay_out_and_declared_ones_spare_thi
     proxies = {"default": {"httpProxy": "http://undeclared:3128"}}
     (tmp_path / "config.json").write_text(json.dumps({"proxies": proxies}))
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
-    program = "import os; print({n: v for n, v in os.environ.items() if 'proxy' in n.lower()})"
+    # In one piece: Podman puts a stamp before each piece of a line.
+    found = "{n: v for n, v in os.environ.items() if 'proxy' in n.lower()}"
+    program = f"import os; os.write(1, (str({found}) + chr(10)).encode())"
     plain, declared = made.code(program), made.code(program, environment={"http_proxy": "http://declared:3128"})
     servers = [start(plain), start(declared)]
     for server in servers:
