@@ -33,8 +33,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _ls(args: argparse.Namespace) -> int:
+    from crossover.errors import InputError
+    from crossover.experiment.schemas import suggestion
     from crossover.recipes import Store
+    from crossover.recipes.store import KINDS
 
+    if args.kind not in (None, *KINDS):
+        raise InputError(
+            f"no kind of entry is called {args.kind!r}", place="--kind", remedy=suggestion(args.kind, list(KINDS))
+        )
+    if not args.store.is_dir():
+        raise InputError(
+            "no such folder of results", place="--store", file=args.store, remedy="measure something first"
+        )
     rows: list[dict[str, Any]] = [
         {"kind": e.kind, "key": e.key, "created": e.created, "bytes": e.size_bytes, "about": _about(e.recipe)}
         for e in Store(args.store).entries(args.kind)
