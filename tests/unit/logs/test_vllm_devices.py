@@ -175,3 +175,30 @@ def test_the_length_of_a_draft_model_is_the_one_that_it_got() -> None:
         "(EngineCore pid=9) INFO 08-01 17:40:00 [speculative.py:900] Overriding draft model max model len from {} to {}"
     )
     assert read_log([line.format(262144, 65536)], "vllm").effective_config["draft_max_model_len"] == 65536
+
+
+def test_transfers_between_servers_add_up() -> None:
+    """1 x 70 MiB and 4 x 2.25 MiB are 79 MiB, 79 / 1024 = 0.077148 GiB; the throughput is no rate of the server."""
+    head = "(APIServer pid=205253) INFO 09-22 13:28:53 [metrics.py:98] KV Transfer metrics: "
+    report = read_log(
+        [
+            f"{head}Num successful transfers=1, Avg xfer time (ms)=9.862, P90 xfer time (ms)=9.862, Avg post time (ms)="
+            "5.693, P90 post time (ms)=5.693, Avg MB per transfer=70.0, Throughput (MB/s)=7097.952, Avg number of "
+            "descriptors=56.0",
+            f"{head}Num successful transfers=4, Avg xfer time (ms)=1.381, P90 xfer time (ms)=2.601, Avg post time (ms)="
+            "0.672, P90 post time (ms)=0.801, Avg MB per transfer=2.25, Throughput (MB/s)=1629.549, Avg number of "
+            "descriptors=72.0",
+        ]
+    )
+    assert report.effective_config["raw"] == {"kv_transfers": 5, "kv_transferred_gib": 0.077148}
+    assert report.unparsed == 0
+
+
+def test_a_comma_that_0_6_4_left_out_makes_no_long_value() -> None:
+    line = (
+        "INFO 12-19 19:52:31 llm_engine.py:249] Initializing an LLM engine (v0.6.4.post1) with config: model='/m', "
+        "num_scheduler_steps=1, chunked_prefill_enabled=False multi_step_stream_outputs=True, "
+        "enable_prefix_caching=False, use_async_output_proc=False"
+    )
+    config = read_log([line]).effective_config
+    assert (config["chunked_prefill"], config["prefix_caching"]) == (False, False)

@@ -98,8 +98,18 @@ def normalise(own: Iterable[tuple[str, Any]]) -> dict[str, Any]:
         elif name in _V0_SPECULATION:
             common.update(_v0_speculation(name, value))
         elif name in COMMON and not (name == "dtype" and value == "auto"):
-            common[COMMON[name]] = value.removeprefix("torch.") if isinstance(value, str) else value
+            common[COMMON[name]] = _plain(value) if isinstance(value, str) else value
     return common
+
+
+_GLUED = re.compile(
+    r"(True|False) \w{1,60}="
+)  # 0.6.4 left out a comma: `chunked_prefill_enabled=False multi_step_...=`
+
+
+def _plain(value: str) -> Any:
+    glued = _GLUED.match(value)
+    return glued[1] == "True" if glued else value.removeprefix("torch.")
 
 
 _V0_SPECULATION = ("speculative_model", "num_speculative_tokens")

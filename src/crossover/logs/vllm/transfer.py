@@ -29,6 +29,17 @@ def recovered(builder: Builder, line: Line, match: re.Match[str]) -> None:
     )
 
 
+def transferred(builder: Builder, line: Line, match: re.Match[str]) -> None:
+    """NIXL's figures of one interval, over all ranks; a transfer is that of one rank. Sums go to `raw`; MB are MiB.
+
+    The printed throughput is of one rank at a time, and no rate of the server: it is not kept.
+    """
+    count, size = int(match[1]), float(match[2])
+    raw = builder.raw
+    raw["kv_transfers"] = raw.get("kv_transfers", 0) + count
+    raw["kv_transferred_gib"] = round(raw.get("kv_transferred_gib", 0.0) + count * size / 1024, 6)
+
+
 def _requests(line: Line, match: re.Match[str]) -> int:
     """How many requests the line is about: the connector names one each, the scheduler counts them."""
     found = _COUNT.search(line.text, match.start(), min(len(line.text), match.start() + 120))
@@ -36,6 +47,12 @@ def _requests(line: Line, match: re.Match[str]) -> int:
 
 
 KINDS = (
+    kind(
+        "transferred",
+        "KV Transfer metrics: Num",
+        r"KV Transfer metrics: Num successful transfers=(\d{1,12}), [^\n]{0,160}?Avg MB per transfer=(\d[\d.]{0,15}),",
+        transferred,
+    ),
     kind(
         "transfer_failed",
         (
