@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from crossover.experiment.load import CONFIG_DIR
 from crossover.planning.cost import Prediction
 from crossover.planning.jobs import Plan
 
@@ -106,10 +107,17 @@ def _unresolved(plan: Plan) -> list[dict[str, Any]]:
             "kind": "unresolved",
             "subject": name,
             "why": "a name that can move is not locked yet, so the key is provisional",
-            "advice": f"crossover lock {plan.experiment.name}",
+            "advice": f"crossover lock {_named(plan)}",
         }
         for name in names
     ]
+
+
+def _named(plan: Plan) -> str:
+    """Returns what a command takes for the experiment: its name, or its file where it stands elsewhere."""
+    experiment = plan.experiment
+    ours = experiment.file.parent.resolve() == (CONFIG_DIR / "experiments").resolve()
+    return experiment.name if ours else str(experiment.file)
 
 
 def _altered(plan: Plan) -> list[dict[str, Any]]:

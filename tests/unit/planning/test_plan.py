@@ -249,6 +249,13 @@ def test_a_name_that_can_move_is_said_to_be_unlocked(tmp_path) -> None:
     subjects = {finding["subject"] for finding in summary["findings"] if finding["kind"] == "unresolved"}
     assert "image vllm/vllm-openai:kimi-k3" in subjects
     assert "weights modelscope:moonshotai/Kimi-K3@master" in subjects
+    assert {one["advice"] for one in summary["findings"]} == {"crossover lock kimi-k3-b300"}
+
+
+def test_the_advice_to_lock_an_experiment_that_stands_elsewhere_names_its_file(tmp_path) -> None:
+    file = variation(tmp_path, lambda data: data["models"]["kimi-k3"].update(hub="modelscope", commit="master"))
+    advice = [one["advice"] for one in summary_of(file, Store(tmp_path / "store"))["findings"]]
+    assert advice == [f"crossover lock {file}"]
 
 
 def with_clients(tmp_path, change):
