@@ -64,11 +64,16 @@ def _of_fields(unknown: set[str]) -> Iterator[dict[str, Any]]:
 
 def _of_outcomes(requests: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     groups: dict[tuple[str, str], list[str]] = {}
+    codes: dict[str, set[int]] = {}
     for row in requests:
         if row["status"] != "ok" and row["reason"] is not None:
             groups.setdefault((row["status"], row["reason"]), []).append(row["message"])
+            if (row["http_status"] or 0) >= 300:
+                codes.setdefault(row["reason"], set()).add(row["http_status"])
     for (status, reason), messages in sorted(groups.items()):
-        said = next((f"; the first said: {str(message)[:200]}" for message in messages if message is not None), "")
+        said = next((f"; the first said: {str(message)[:200]}" for message in messages if message), "")
+        if reason in codes:
+            said = f" (HTTP {', '.join(map(str, sorted(codes[reason])))}){said}"
         severity = "error" if reason == "client_limit" else "warning"
         yield _finding(reason, severity, len(messages), f"{status}: {REASONS.get(reason, reason)}{said}")
 

@@ -17,7 +17,7 @@ REASONS = {
     "no_response": "the connection ended before a response began",
     "no_http": "the response is no HTTP/1.x",
     "http_3xx": "the server answered with a redirection",
-    "http_4xx": "the server refused the request (429: overload)",
+    "http_4xx": "the server refused the request",
     "http_5xx": "the server failed",
     "not_streamed": "the answer is no event stream",
     "encoded": "the answer is compressed, although it was asked for as it is",
@@ -34,6 +34,14 @@ REASONS = {
     "wrong_usage": "usage counts no tokens, although output came",
 }
 """Each reason with its meaning."""
+
+HINTS = {
+    401: "name the variable that holds the API key with --api-key-env",
+    403: "this API key may not use the model",
+    404: "see whether the URL's path and the model's name are right",
+    429: "overload, or a quota is used up",
+}
+"""What an HTTP status usually asks for."""
 
 _NO_CONNECTION = frozenset({"refused", "unreachable", "connect_timeout", "client_limit", "tls"})
 _GIVEN_UP = frozenset({"timeout", "stall", "stopped"})

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from crossover.client.fields import OUTPUT_FIELDS, carries_output, unknown_output
 from crossover.client.framing import parse_head, unframe
 from crossover.client.interpretation import interpret
-from crossover.client.outcome import REASONS
+from crossover.client.outcome import HINTS, REASONS
 from crossover.client.recording import record
 from crossover.client.settings import Endpoint, Load, Sampling
 from crossover.client.spool import READS_NAME
@@ -26,6 +26,7 @@ from crossover.errors import CrossoverError
 _PROMPT = "Count slowly from one to ten, and say why you count."
 _PROBE_TOKENS = 32
 _BUSY = (408, 425, 429)
+_FINAL = ("no_output", "not_streamed", "encoded", "http_3xx")
 
 
 class ProbeInconclusiveError(CrossoverError):
@@ -67,7 +68,8 @@ class _Answer:
         """Why the request came to nothing, in words."""
         words = REASONS.get(self.reason or "", self.reason or "")
         code = f" (HTTP {self.http_status})" if self.http_status and self.http_status >= 300 else ""
-        return f"{words}{code}{f': {self.message[:200]}' if self.message else ''}"
+        hint = f"; {HINTS[self.http_status]}" if self.http_status in HINTS else ""
+        return f"{words}{code}{f': {self.message[:200]}' if self.message else ''}{hint}"
 
 
 def _ask(endpoint: Endpoint, sampling: Sampling, output_tokens: int, timeout_s: float) -> _Answer:
@@ -127,7 +129,7 @@ def probe(endpoint: Endpoint, sampling: Sampling, timeout_s: float = 600.0) -> P
         answer = _ask(endpoint, wish, _PROBE_TOKENS, timeout_s)
         if not answer.refused:
             break
-    deltas = [(event, choice) for event in answer.events for choice in event.get("choices") or ()]
+    deltas = [(event, choice) for event in answer.events for choice in _choices(event)]
     unknown = sorted({name for _, choice in deltas for name in unknown_output(_fields(choice))})
     if unknown:
         raise CrossoverError(
@@ -136,20 +138,32 @@ def probe(endpoint: Endpoint, sampling: Sampling, timeout_s: float = 600.0) -> P
         )
     bearing = [(event, choice) for event, choice in deltas if _output_names(choice)]
     if not bearing:
-        final = answer.refused or answer.completion_tokens or answer.reason in ("no_output", "not_streamed")
+        final = answer.refused or answer.completion_tokens or answer.reason in _FINAL
         raise (CrossoverError if final else ProbeInconclusiveError)(
             f"probe: no output came back: {_why_nothing(answer)}"
         )
     return ProbeResult(
         fields=tuple(sorted({name for _, choice in bearing for name in _output_names(choice)})),
         usage=answer.completion_tokens is not None,
-        continuous_usage=all(_counted(event) for event, _ in bearing),
+        continuous_usage=_runs([_count(event) for event, _ in bearing]),
         token_ids=all(_token_ids(choice) is not None for _, choice in bearing),
     )
 
 
-def _counted(event: Mapping[str, Any]) -> bool:
-    return (event.get("usage") or {}).get("completion_tokens") is not None
+def _choices(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    choices = event.get("choices")
+    return [choice for choice in choices if isinstance(choice, Mapping)] if isinstance(choices, list) else []
+
+
+def _count(event: Mapping[str, Any]) -> int:
+    usage = event.get("usage")
+    count = usage.get("completion_tokens") if isinstance(usage, Mapping) else None
+    return count if count.__class__ is int else 0
+
+
+def _runs(counts: list[int]) -> bool:
+    """Whether the counts of the events are totals so far; some servers put zeros, or one number, into each."""
+    return counts[0] > 0 and counts == sorted(counts) and (len(counts) == 1 or counts[0] < counts[-1])
 
 
 def _fields(choice: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -180,7 +194,7 @@ def complete_once(endpoint: Endpoint, timeout_s: float) -> None:
     """
     sampling = Sampling(ignore_eos=False, token_counts="none")
     answer = _ask(endpoint, sampling, output_tokens=8, timeout_s=timeout_s)
-    if any(_output_names(choice) for event in answer.events for choice in event.get("choices") or ()):
+    if any(_output_names(choice) for event in answer.events for choice in _choices(event)):
         return
     if answer.status == "ok" or answer.completion_tokens:
         return

@@ -149,6 +149,11 @@ def test_summary_for_people(capsys: pytest.CaptureFixture[str], server: GroundTr
         (["--prompts", "missing.jsonl"], "missing.jsonl"),
         (["--prompts", "x", "--rate", "1"], "exactly one of concurrency and rate"),
         (["--prompts", "x", "--api-key-env", "CROSSOVER_NO_SUCH_KEY"], "CROSSOVER_NO_SUCH_KEY"),
+        (["--prompts", "x", "--extra-body", "{bad"], "--extra-body: is no JSON"),
+        (["--prompts", "x", "--extra-body", "[1]"], "--extra-body: is no JSON object"),
+        (["--prompts", "x", "--temperature", "nan"], "sampling.temperature"),
+        (["--prompts", "x", "--clock-scale", "0"], "--clock-scale"),
+        (["--prompts", "x", "--url", "http://h:99999"], "Port out of range"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(

@@ -71,6 +71,16 @@ def test_interim_heads_are_skipped() -> None:
     assert parse_head(b"HT") is None
 
 
+def test_a_negative_chunk_size_is_no_http() -> None:
+    with pytest.raises(ValueError, match="negative"):
+        Chunks().feed(b"-5\r\nhello\r\n")
+    raw = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n-5\r\nhello\r\n"
+    head = parse_head(raw)
+    assert head is not None
+    body = unframe(raw, head)
+    assert (body.data, body.complete) == (b"ab", False)
+
+
 def test_what_is_no_http_is_refused() -> None:
     with pytest.raises(ValueError, match="HTTP/"):
         parse_head(b"\x16\x03\x01 tls")

@@ -40,6 +40,17 @@ def test_a_refusal_says_what_the_server_said(server: GroundTruthServer) -> None:
     assert not isinstance(caught.value, ProbeInconclusiveError)
 
 
+@pytest.mark.parametrize(
+    ("status", "said"), [(301, "redirection"), (401, "--api-key-env"), (403, "API key"), (404, "the URL's path")]
+)
+def test_what_cannot_get_better_stops_before_the_load_with_advice(
+    server: GroundTruthServer, status: int, said: str
+) -> None:
+    with pytest.raises(CrossoverError, match=rf"HTTP {status}.*{said}|{said}.*HTTP {status}") as caught:
+        probe(endpoint_of(server, f"status={status}"), Sampling())
+    assert not isinstance(caught.value, ProbeInconclusiveError)
+
+
 def test_a_server_that_refuses_the_extras_is_asked_without_them(server: GroundTruthServer) -> None:
     server.keep_bodies = True
     found = probe(endpoint_of(server, "fail_first=2,fail_status=400"), Sampling())

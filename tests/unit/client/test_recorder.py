@@ -338,3 +338,44 @@ def test_a_kept_connection_that_the_server_closed_is_tried_once_more(
     assert broken
     assert found.requests["status"].tolist() == ["ok"] * 3
     assert found.requests["attempts"].tolist() == [1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"rate_per_s": float("nan")}, {"rate_per_s": float("inf")}, {"concurrency": 1, "duration_s": float("inf")}],
+)
+def test_loads_without_an_end_or_a_number(values: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="finite"):
+        Load(**values)
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("http://h:1", "/v1/chat/completions"),
+        ("http://[::1]:1/", "/v1/chat/completions"),
+        ("http://h/v1/", "/v1/chat/completions"),
+        ("http://h/openai/v1", "/openai/v1/chat/completions"),
+        ("http://h/v1/chat/completions", "/v1/chat/completions"),
+        ("http://h/v1/completions", "/v1/chat/completions"),
+        ("http://h/a?api-version=2", "/a/v1/chat/completions?api-version=2"),
+        ("http://h/ä", "/%C3%A4/v1/chat/completions"),
+    ],
+)
+def test_the_path_of_a_base_url(url: str, path: str) -> None:
+    assert Endpoint(url, "m").path == path
+
+
+@pytest.mark.parametrize(
+    "url", ["h:8000", "ftp://h", "http://", "http://h:99999", "http://h:8a", "http://[::1:8", "http://h:1/a b", ""]
+)
+def test_what_is_no_url_of_a_server(url: str) -> None:
+    with pytest.raises(InputError, match=r"is no URL of a server.*use http://HOST:PORT"):
+        Endpoint(url, "m")
+
+
+@pytest.mark.parametrize("key", ["a\nb", "kü", "a\r\nX: y"])
+def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(key: str) -> None:
+    with pytest.raises(InputError, match="API key") as error:
+        Endpoint("http://h", "m", api_key=key)
+    assert key not in str(error.value)

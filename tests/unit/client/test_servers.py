@@ -291,3 +291,10 @@ def test_answers_that_are_no_stream_say_why_on_one_line(
 ) -> None:
     row = row_of(interpret(recording([(50, b"HTTP/1.1 " + response)])))
     assert (row["status"], row["reason"], row["message"]) == ("failed", reason, said)
+
+
+def test_a_refusal_names_its_http_status_in_the_finding(recording: Make) -> None:
+    found = interpret(recording([(50, b"HTTP/1.1 429 No\r\n\r\n")], [(50, b"HTTP/1.1 404 No\r\n\r\nno such model")]))
+    (finding,) = found.findings
+    assert finding["count"] == 2
+    assert finding["why"] == "failed: the server refused the request (HTTP 404, 429); the first said: no such model"
