@@ -202,3 +202,16 @@ def test_a_comma_that_0_6_4_left_out_makes_no_long_value() -> None:
     )
     config = read_log([line]).effective_config
     assert (config["chunked_prefill"], config["prefix_caching"]) == (False, False)
+
+
+def test_a_default_that_is_stated_before_the_version_is_no_earlier_server() -> None:
+    lines = [
+        "INFO 11-20 06:32:31 api_server.py:593] args: Namespace(host=None, model='/m', block_size=16)",
+        "WARNING 11-20 06:32:37 _logger.py:72] Environment variable VLLM_CPU_KVCACHE_SPACE (GB) for CPU backend is not "
+        "set, using 4 by default.",
+        "INFO 11-20 06:32:37 llm_engine.py:249] Initializing an LLM engine (v0.6.4) with config: model='/m', seed=0",
+        "INFO 11-20 06:32:45 cpu_executor.py:195] # CPU blocks: 7281",
+    ]
+    report = read_log(lines)
+    assert report.effective_config["block_size"] == 16
+    assert (report.startup.kv_cache_gib, report.startup.kv_cache_tokens) == (4.0, 7281 * 16)

@@ -54,6 +54,9 @@ def concurrency(builder: Builder, line: Line, match: re.Match[str]) -> None:
 def blocks(builder: Builder, line: Line, match: re.Match[str]) -> None:
     """Capacity in blocks; tokens follow in `resolve`. V0 names the host's blocks too, or has a CPU only."""
     builder.binding_at_rank("gpu_blocks", line, int(match[3]))
+    if (default := builder.single.get("kv_default_gib")) is not None:  # stated before the engine names its version
+        builder.binding_at_rank("kv_cache_gib", line, default)
+        builder.add_memory(line, "kv_cache", default)
     if match[4] or match[2] == "CPU":
         builder.single["v0_device"] = match[1] or match[2]
 
@@ -187,7 +190,7 @@ KINDS = (
         "kv_cpu_default",
         "backend is not set, using",
         r"KVCACHE_SPACE \((?:GB|GiB)\) for \w{3,8} backend is not set, using (\d{1,4}) by default",
-        kv_memory,
+        lambda builder, line, match: builder.set("kv_default_gib", float(match[1])),
     ),
     kind(
         "kv_ascend",
