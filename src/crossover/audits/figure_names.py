@@ -9,7 +9,7 @@ USER_RATE, GPU_RATE = "tok/s/user", "tok/s/GPU"
 
 _SECONDS = ("s", "sec", "secs", "second", "seconds")
 _TOKENS = ("tok", "toks", "token", "tokens")
-_REQUESTS = ("req", "reqs", "request", "requests")
+_REQUESTS = ("req", "reqs", "request", "requests", "sample", "samples")
 
 
 def _per(nouns: Iterable[str], last: Iterable[str], ends: Iterable[str] = ("",)) -> list[str]:
@@ -23,6 +23,7 @@ UNITS: dict[str, tuple[str, float]] = {
     **dict.fromkeys(_SECONDS, (TIME, 1.0)),
     **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), (TIME, 1e-3)),
     **dict.fromkeys(("us", "usec", "microseconds"), (TIME, 1e-6)),
+    **dict.fromkeys(("ns", "nsec", "nanoseconds"), (TIME, 1e-9)),
     **dict.fromkeys(("min", "minutes"), (TIME, 60.0)),
     **dict.fromkeys([*_per(_TOKENS, _SECONDS), "tps"], (RATE, 1.0)),
     **dict.fromkeys(_per(_TOKENS, ("min", "minute")), (RATE, 1 / 60)),
@@ -66,7 +67,9 @@ QUANTITIES: dict[str, dict[str, str]] = {
             "ttft",
         ),
         **dict.fromkeys(("ttfot", "ttfo", "time_to_first_output_token"), "ttfot"),
-        **dict.fromkeys(("tpot", "time_per_output_token", "time_per_output_token_tpot"), "tpot"),
+        **dict.fromkeys(
+            ("tpot", "time_per_output_token", "time_per_output_token_tpot", "time_to_output_token"), "tpot"
+        ),
         **dict.fromkeys(
             ("itl", "inter_token_latency", "inter_token", "intertoken_latency", "time_between_tokens", "tbt"), "itl"
         ),
@@ -78,7 +81,7 @@ QUANTITIES: dict[str, dict[str, str]] = {
                 "", "output", "out", "output_throughput", "output_token_throughput", "output_tokens_throughput",
                 "throughput", "generation", "generation_throughput", "output_token", "output_tokens", "generated",
                 "throughput_output", "tput_output", "tput", "total_output_throughput", "total_output_token_throughput",
-                "output_throughput_of_server", "overall_output_throughput",
+                "output_throughput_of_server", "overall_output_throughput", "completed", "completed_tokens",
             ),
             "output_rate",
         ),
@@ -108,7 +111,7 @@ QUANTITIES: dict[str, dict[str, str]] = {
     REQUEST_RATE: dict.fromkeys(
         (
             "", "request", "request_throughput", "req_throughput", "throughput", "requests", "request_stats",
-            "total_request_throughput",
+            "total_request_throughput", "completed",
         ),
         "request_rate",
     ),

@@ -28,7 +28,7 @@ _NOISE = frozenset({"reported"})
 # P99.9, 99.9%, 99th percentile, p5: two digits before the point, so that p999 is the 99.9th and p05 the 5th.
 _PERCENTILE = re.compile(
     r"(?<![a-z0-9.])(?:p(\d{1,2})(?:\.(\d+))?(?![a-z0-9])|(\d{1,2})(?:\.(\d+))?\s*%"
-    r"|(\d{1,2})(?:st|nd|rd|th)\s+percentile)"
+    r"|(\d{1,2})(?:st|nd|rd|th)\s+percentile|(\d{1,2})\.(\d+)\s+percentile)"
 )
 
 
@@ -82,8 +82,9 @@ def _normal(name: str) -> str:
 
 
 def _percentile(match: re.Match[str]) -> str:
-    whole = next(part for part in (match.group(1), match.group(3), match.group(5)) if part)
-    return f" p{int(whole):02}{match.group(2) or match.group(4) or ''} "
+    whole = next(part for part in match.group(1, 3, 5, 6) if part)
+    part = next((part for part in match.group(2, 4, 7) if part), "")
+    return f" p{int(whole):02}{part.rstrip('0')} "
 
 
 def _kind_of(unit: str, words: list[str]) -> tuple[str, float]:

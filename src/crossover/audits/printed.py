@@ -11,7 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-_NUMBER = re.compile(r"[-+]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z")
+# Commas stand before groups of three digits (of two further up, as in India): 12,21 is no number of this notation.
+_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d*)?|\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z")
 
 
 # No figure has such an exponent; beyond it, the width of what rounds to a number is no number any more.

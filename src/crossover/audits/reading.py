@@ -7,20 +7,26 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from crossover.audits.layout import Cells, header_lines
+from crossover.audits.markup import split_markup
+from crossover.audits.notation import has_decimal_commas, with_points
 from crossover.audits.printed import Printed, parse_number
 from crossover.audits.table import SECTIONS, Table, make_table
 from crossover.errors import InputError
-from crossover.grids import grids, make_grid, outside
+from crossover.grids import Grid, grids, make_grid, outside
 
 # A comment sign, bullet or emphasis may stand before a name.
-_LINE = re.compile(r"^[\s#>*-]*(?P<name>[A-Za-z][^:|]*?)[\s*]*(?::[\s*]+|\s=\s+)(?P<value>\S.*?)\s*$")
+_LINE = re.compile(
+    r"^[\s#>*-]*(?P<name>(?:\d\d?(?:\.\d+)? +percentile )?[A-Za-z][^:|]*?)[\s*]*(?::[\s*]+|\s=\s+)(?P<value>\S.*?)\s*$"
+)
 _PROMPTS = re.compile(r"\bnum[-_]prompts?[ =]\"?(\d+)")
+_TABLE_TAG = re.compile(r"<table[\s>]", re.IGNORECASE)
 _SHARE = re.compile(r"^(?P<number>\d[\d.,]*)\s+(?P<unit>[a-z /]+)$")
 
 
@@ -129,22 +135,35 @@ def _read_rows(text: str, path: Path) -> tuple[Any, str | None]:
         delimiter = "\t" if "\t" in text else ","
     cells = Cells()
     parts = [part for part in re.split(r"\n[,;\t ]*\r?\n", text.strip()) if part.strip()]
-    for part in parts:
-        rows = [row for row in csv.reader(io.StringIO(part), delimiter=delimiter) if any(cell.strip() for cell in row)]
+    tables = [_csv_rows(part, delimiter) for part in parts]
+    commas = has_decimal_commas(cell for rows in tables for row in rows for cell in row)
+    for rows in tables:
         if len(rows) < 2:
             raise InputError("holds no rows under its heading", file=path)
+        rows = [[with_points(cell, commas) for cell in row] for row in rows]
         cells.add_grid(make_grid(rows, header_lines(rows)))
     return cells.document(), None
 
 
+def _csv_rows(part: str, delimiter: str) -> list[list[str]]:
+    return [row for row in csv.reader(io.StringIO(part), delimiter=delimiter) if any(cell.strip() for cell in row)]
+
+
 def _read_text(text: str, path: Path) -> tuple[Any, str | None]:
     """Reads tables and `name: value` lines; blocks that start over become cells of their own."""
+    marked: list[Grid] = []
+    if _TABLE_TAG.search(text):
+        marked, text = split_markup(text)
     tables = grids(text)
+    pairs = list(_pairs(outside(text, tables)))
+    tables = [*marked, *tables]
+    commas = has_decimal_commas([*(value for _, value in pairs), *_cells_of(tables)])
     cells = Cells()
-    cells.add(_pairs(outside(text, tables)))
+    cells.add((name, with_points(value, commas)) for name, value in pairs)
     cells.drop_unrecognised()
     for table in tables:
-        cells.add_grid(table)
+        rows = tuple(tuple(with_points(cell, commas) for cell in row) for row in table.rows)
+        cells.add_grid(replace(table, rows=rows))
     cells.drop_unrecognised()
     document = cells.document()
     prompts = set(_PROMPTS.findall(text))
@@ -156,6 +175,10 @@ def _read_text(text: str, path: Path) -> tuple[Any, str | None]:
     # evalscope documents its figures as seconds and prints no unit.
     default_unit = "s" if "Average time per output token" in document else None
     return document, default_unit
+
+
+def _cells_of(tables: list[Grid]) -> Iterator[str]:
+    return (cell for table in tables for row in table.rows for cell in row)
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
