@@ -132,6 +132,16 @@ def planted(path, value):
     return make_table(data)
 
 
+@pytest.mark.parametrize(
+    ("throughput", "found"), [(2901.0, {("not closed", "client.a.output_tokens_per_s")}), (780.0, set())]
+)
+def test_throughput_against_tpot_where_no_length_is_given(throughput, found):
+    """16 requests that each take 19.8 ms a token give 16 / 0.0198 = 808 tok/s at most; 2,901 would be 57 at once."""
+    figures = {"tpot_mean_ms": 19.8, "output_tokens_per_s": throughput}
+    table = make_table({"workload": {"concurrency": 16}, "client": {"a": figures}})
+    assert faults(table) == found
+
+
 def test_a_clean_table_has_no_finding():
     verdict = audit_table(make_table(CLEAN))
     assert verdict.findings == ()

@@ -12,11 +12,13 @@ from crossover.metrics.gaps import in_flight
 from crossover.metrics.series import mean_in_flight
 
 IDENTITY = "requests x mean latency / wall time = mean requests in flight <= concurrency; latency <= wall time"
-TOLERANCE = "1 % beyond rounding; 5 % where the latency is put together from TTFT and TPOT"
+TOLERANCE = "1 % beyond rounding; 5 % where the latency is put together from TTFT and TPOT; 25 % from TPOT alone"
 REASON = "requests that overlap more than they were allowed to have a wrong latency, count or wall time"
 _TOLERANCE = 0.01
 _COMPOSED_TOLERANCE = 0.05
 _REPORTED_TOLERANCE = 0.02
+# A mean over requests of different lengths is not the mean over their tokens.
+_UNWEIGHTED_TOLERANCE = 0.25
 
 
 def check_cell(evidence: Evidence) -> Iterator[Finding]:
@@ -66,6 +68,8 @@ def _cell(cell: Cell) -> Iterator[Finding]:
     if latency is not None and rate is not None and (total is None or requests is None):
         yield from _of_rate(cell, rate, latency, path, tolerance)
         return
+    if latency is None:
+        yield from _of_tokens(cell)
     if total is None or requests is None or latency is None or total.low <= 0:
         return
     figure = cell.get("latency")
@@ -109,6 +113,22 @@ def _of_rate(cell: Cell, rate: Interval, latency: Interval, path: str, tolerance
     elif concurrency is not None:
         yield passed(path, f"{words}, of {concurrency:g} allowed")
     yield from _reported(cell, in_flight, words)
+
+
+def _of_tokens(cell: Cell) -> Iterator[Finding]:
+    """Output throughput x mean TPOT = requests that decode at once, where no length of the output is given."""
+    figure, tpot, concurrency = cell.get("output_rate"), cell.interval("tpot"), cell.concurrency
+    if figure is None or tpot is None or concurrency is None:
+        return
+    decoding = figure.interval * tpot
+    words = f"{figure.interval.middle:g} tok/s x {tpot.middle:.4g} s = {decoding.middle:.4g} requests that decode"
+    if decoding.low > concurrency * (1 + _UNWEIGHTED_TOLERANCE):
+        most = figure.in_own_unit(concurrency / tpot.middle)
+        why = f"{words}, and {concurrency:g} were allowed"
+        advice = "check the throughput, the TPOT (per token or per chunk) and the concurrency"
+        yield Finding("not closed", figure.path, why, plain(figure.printed), most, advice)
+    else:
+        yield passed(figure.path, f"{words}, of {concurrency:g} allowed", plain(figure.printed))
 
 
 def _latency(cell: Cell) -> tuple[Interval | None, str, float]:
