@@ -23,7 +23,8 @@ with these intervals, so that rounding is never a fault; tolerances below come o
 
 YAML or JSON in the shape of `workflow/schemas/published.schema.json` (any part of it), a JSON list of records, CSV, and
 text with tables or `name: value` lines: Markdown, HTML, box drawing, `+---+` grids, tabs, pandas summaries,
-console output. Decimal commas are taken as such where a file shows that it means them. A table may have a cell a row, a cell a column, a statistic a column or a row, or pairs; several lines of names; units in
+console output. Decimal commas are taken as such where a file shows that it means them. A
+table may have a cell a row, a cell a column, a statistic a column or a row, or pairs; several lines of names; units in
 a column or behind the values. Columns of two engines side by side (`vLLM TTFT (ms)`, `SGLang TTFT (ms)`) become a cell
 an engine. The formats of known clients ([peers](peers.md)) are read with their own meanings.
 
