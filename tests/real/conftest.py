@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 # What cannot be had without the open internet or a GPU, by the beginning of the reason.
 CANNOT_BE_HAD = ("no worker can be had",)

@@ -15,6 +15,7 @@ import httpx
 import pandas as pd
 import psutil
 import pytest
+from relay import Relay
 
 from crossover.client import Endpoint
 from crossover.configuration import effective_configuration
@@ -26,9 +27,6 @@ from crossover.environments import ensure, find_definition
 from crossover.launchers import LaunchError, ServerSpec, get_launcher, wait_ready
 from crossover.logs import read_log
 from crossover.models import TinyModel, generate
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
-from relay import Relay
 
 pytestmark = pytest.mark.real
 

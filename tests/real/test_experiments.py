@@ -16,13 +16,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from relay import Answer
 
 from crossover.client import interpret
 from crossover.logs import read_log
 from crossover.metrics import summarise
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
-from relay import Answer
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.real

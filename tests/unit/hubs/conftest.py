@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import types
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
-
 from fetching_helpers import COMMIT, FILES, REPO
 from local_hub import Repository, serve
 

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from log_texts import incidents, kinds
 
 from crossover.logs import read_log
-
-
-def incidents(*lines: str) -> list[dict[str, Any]]:
-    report = read_log(lines).to_dict()
-    assert report["engine"] == "vllm"
-    found: list[dict[str, Any]] = report["incidents"]
-    return found
-
-
-def kinds(*lines: str) -> list[str]:
-    return [found["kind"] for found in incidents(*lines)]
 
 
 def test_kernels_that_were_compiled_are_named() -> None:

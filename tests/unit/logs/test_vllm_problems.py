@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from log_texts import incidents, kinds
 
 from crossover.logs import read_log
 
 CORE = "(EngineCore pid=104) ERROR 05-01 14:39:06 [core.py:1131] "
 API = "(APIServer pid=1) "
-
-
-def incidents(*lines: str) -> list[dict[str, Any]]:
-    report = read_log(lines).to_dict()
-    assert report["engine"] == "vllm"
-    found: list[dict[str, Any]] = report["incidents"]
-    return found
-
-
-def kinds(*lines: str) -> list[str]:
-    return [found["kind"] for found in incidents(*lines)]
 
 
 def test_a_fatal_error_names_the_exception_below_it() -> None:

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
 from peer_outputs import faults, meanings, one
 
 from crossover.peers.tools.evalscope_tpot import meaning_of_tpot
